@@ -1,0 +1,106 @@
+package proxypool
+
+import (
+	"time"
+
+	"holdfast/internal/crawl"
+)
+
+// HostLimits is what a caller may ask of a host.
+type HostLimits struct {
+	// Interval is the time between two grants. 0: none.
+	Interval time.Duration
+	// Concurrency is the number of leases open at once. 0: no limit.
+	Concurrency int
+}
+
+// Selector says which proxies are eligible.
+type Selector struct {
+	// Direct leases the host's slot alone: the grant names no proxy.
+	Direct  bool
+	Tags    []string
+	Region  string
+	Schemes []string
+	// Avoid lists proxy ids not to take while another eligible one exists
+	// (one in use, resting or cooling counts as existing only if it frees within Patience).
+	Avoid []string
+}
+
+// AcquireRequest asks for a lease.
+type AcquireRequest struct {
+	// LeaseID is chosen by the caller before anything runs. Required.
+	LeaseID string
+	// Holder is drawn once by each execution; the same holder gets the same
+	// grant again, another one supersedes it with a higher fence. Required.
+	Holder string
+	// Claimant owns the reservation of a host's turn over several passes (the
+	// workflow id). Required.
+	Claimant string
+	// Host is the slot's key, see crawl.HostKey. Required.
+	Host     string
+	Limits   HostLimits
+	Selector Selector
+	// Seed drives the weighted choice; the script has no generator of its own.
+	Seed uint64
+	// Settle grants nothing: it answers the tombstone of an ended lease, or ends
+	// the lease without an outcome. For a run that was canceled.
+	Settle bool
+}
+
+// Acquired is the answer: exactly one of Grant, Wait and Ended is set.
+type Acquired struct {
+	Grant *Grant
+	Wait  *Wait
+	Ended *Ended
+}
+
+// Grant is a lease that is held.
+type Grant struct {
+	LeaseID string
+	Fence   int64
+	// Proxy is nil for a direct lease.
+	Proxy *crawl.Proxy
+	Host  string
+	// Deadline is the local monotonic time until which the holder may trust the
+	// lease: TTL after the acquire was SENT, minus a margin.
+	Deadline time.Time
+}
+
+// Wait says when to come back and why. A host's turn is reserved: coming back at
+// that time takes it, coming more than 5 s late loses it.
+type Wait struct {
+	After time.Duration
+	Why   crawl.WaitReason
+}
+
+// Ended is the tombstone of a lease that was already released or reaped.
+type Ended struct {
+	// Outcome is what was committed, nil if nothing was.
+	Outcome []byte
+}
+
+// Renewal is the state of a lease that was renewed.
+type Renewal struct {
+	Deadline time.Time
+	// Abort says that somebody asked this lease's holder to stop.
+	Abort bool
+	// NotBefore is how long the host is closed from now; 0: open.
+	NotBefore time.Duration
+}
+
+// ReleaseRequest ends a lease.
+type ReleaseRequest struct {
+	LeaseID string
+	Verdict crawl.Verdict
+}
+
+// Released is what a release did.
+type Released struct {
+	// First is true for the release that freed the lease and took the sample.
+	First bool
+	// Outcome is what was committed under the lease, nil if nothing was.
+	Outcome []byte
+}
+
+// DefaultTTL is a lease's lifetime without renewal.
+const DefaultTTL = 45 * time.Second
