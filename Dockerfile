@@ -4,8 +4,10 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /out/holdfast-worker ./worker \
- && CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /out/holdfast-starter ./starter \
+ARG VERSION=dev
+ARG LDFLAGS="-s -w -X holdfast/internal/version.Version=${VERSION}"
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="${LDFLAGS}" -o /out/holdfast-worker ./worker \
+ && CGO_ENABLED=0 go build -trimpath -ldflags="${LDFLAGS}" -o /out/holdfast-starter ./starter \
  && mkdir -p /out/results
 
 # The base has certificates, time zones and the user nonroot (65532), but no shell.

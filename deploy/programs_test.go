@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"holdfast/internal/arch"
 )
 
 // invocation is one command line of ours in a compose file.
@@ -55,6 +57,9 @@ func (i invocation) command() (words, flags []string) {
 // programs builds the two programs and returns the folder that holds them.
 func programs(t *testing.T) string {
 	t.Helper()
+	if err := arch.Watch(".."); err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	for program, folder := range map[string]string{"holdfast-worker": "worker", "holdfast-starter": "starter"} {
 		if _, err := os.Stat("../" + folder + "/main.go"); err != nil {

@@ -9,6 +9,9 @@ import (
 
 func TestTheRepositoryKeepsItsRules(t *testing.T) {
 	t.Parallel()
+	if err := arch.Watch("../.."); err != nil {
+		t.Fatal(err)
+	}
 	pkgs, err := arch.Load(t.Context(), ".")
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -42,6 +44,21 @@ func Load(ctx context.Context, dir string) ([]Package, error) {
 		return nil, fmt.Errorf("list packages: %w: %s", err, strings.TrimSpace(stderr.String()))
 	}
 	return decode(bytes.NewReader(out))
+}
+
+// Watch looks at every folder below root, so that the test that calls it is run
+// again when a file changes: go test's cache sees what a test opens itself, not
+// what the go command, run by it, reads.
+func Watch(root string) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir
+		}
+		return nil
+	})
 }
 
 // decode reads the JSON values that go list prints one after the other.
