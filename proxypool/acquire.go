@@ -89,14 +89,14 @@ func (p *Pool) acquired(leaseID string, sent time.Time, reply []string) (Acquire
 		kind = reply[0]
 	}
 	switch {
-	case kind == "grant" && len(reply) == 5:
+	case kind == "grant" && len(reply) == 6:
 		g, err := p.grant(leaseID, sent, reply)
 		return Acquired{Grant: g}, err
 	case kind == "wait" && len(reply) == 3:
 		after, err := parseMillis(reply[1])
 		return Acquired{Wait: &Wait{After: after, Why: crawl.WaitReason(reply[2])}}, err
-	case kind == "ended" && len(reply) == 3:
-		e := &Ended{}
+	case kind == "ended" && len(reply) == 4:
+		e := &Ended{Fresh: reply[3] == "1"}
 		if reply[1] == "1" {
 			e.Outcome = []byte(reply[2])
 		}
@@ -113,7 +113,7 @@ func (p *Pool) grant(leaseID string, sent time.Time, reply []string) (*Grant, er
 		return nil, fmt.Errorf("%w: fence", ErrReply)
 	}
 	p.saw(fence)
-	g := &Grant{LeaseID: leaseID, Fence: fence, Host: reply[4], Deadline: p.deadline(sent)}
+	g := &Grant{LeaseID: leaseID, Fence: fence, Host: reply[4], Superseded: reply[5] == "1", Deadline: p.deadline(sent)}
 	if reply[2] != "" {
 		proxy, err := decodeConfig(reply[2], reply[3])
 		if err != nil {

@@ -241,7 +241,6 @@ func TestAReapedLeaseKeepsItsOutcome(t *testing.T) {
 
 func TestAbortIsSeenByTheHoldersNextRenewal(t *testing.T) {
 	onEach(t, quick, func(t *testing.T, b *bundle) {
-		b.ok(b.Abort(b.ctx, "unknown"))
 		g := b.granted(ask("a"))
 		r, err := b.Renew(b.ctx, "a", g.Fence)
 		b.ok(err)
@@ -254,7 +253,57 @@ func TestAbortIsSeenByTheHoldersNextRenewal(t *testing.T) {
 		if !r.Abort {
 			t.Error("renewal does not show the abort")
 		}
-		b.granted(ask("unknown"))
+	})
+}
+
+func TestAnAcquireThatArrivesAfterItsAbortFindsItEnded(t *testing.T) {
+	onEach(t, quick, func(t *testing.T, b *bundle) {
+		b.ok(b.Abort(b.ctx, "late"))
+		a, err := b.Acquire(b.ctx, ask("late"))
+		b.ok(err)
+		if a.Ended == nil || a.Ended.Outcome != nil {
+			t.Errorf("got %+v, want the end of the lease", a)
+		}
+	})
+}
+
+func TestSettleSaysWhetherItEndedTheLease(t *testing.T) {
+	onEach(t, quick, func(t *testing.T, b *bundle) {
+		settle := func(lease string) *proxypool.Ended {
+			r := ask(lease)
+			r.Settle = true
+			a, err := b.Acquire(b.ctx, r)
+			b.ok(err)
+			if a.Ended == nil {
+				t.Fatalf("settle %s: %+v", lease, a)
+			}
+			return a.Ended
+		}
+		if !settle("never").Fresh {
+			t.Error("a lease that nobody had is not ended afresh")
+		}
+		b.granted(ask("held"))
+		if !settle("held").Fresh {
+			t.Error("a lease in mid-exchange is not ended afresh")
+		}
+		if settle("held").Fresh {
+			t.Error("an ended lease is ended afresh")
+		}
+	})
+}
+
+func TestASecondHolderIsToldThatAnotherHadTheLease(t *testing.T) {
+	onEach(t, quick, func(t *testing.T, b *bundle) {
+		if b.granted(ask("a")).Superseded {
+			t.Error("the first holder is told of another")
+		}
+		again := ask("a")
+		again.Holder = "successor"
+		for range 2 { // the second call is the first's lost reply
+			if !b.granted(again).Superseded {
+				t.Error("the second holder is not told")
+			}
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,9 @@ type Pool struct {
 	// seen is the highest fence granted to this client: a Redis that is behind
 	// it has lost grants.
 	seen atomic.Int64
+
+	capacityMu sync.Mutex
+	capacities map[string]capacity
 }
 
 // New returns a pool on rdb. It asks nothing of Redis.

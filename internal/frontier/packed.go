@@ -67,7 +67,7 @@ func (p packed) claim(id string) Claim {
 }
 
 func (p packed) info(id string) URLInfo {
-	u := URLInfo{ID: id, URL: p.url, Host: p.host, State: p.state, Replay: p.replay, File: p.file, Proxy: p.proxy}
+	u := URLInfo{ID: id, URL: p.url, Host: p.host, State: p.state, Replay: p.replay, File: p.file, Proxy: p.proxy, Method: p.method, AcceptedMS: p.accept}
 	if p.state.Terminal() {
 		u.Reason = crawl.Reason(p.word)
 	}

@@ -212,8 +212,11 @@ type URLInfo struct {
 	State  crawl.State  `json:"state"`
 	Reason crawl.Reason `json:"reason,omitempty"`
 	Replay int          `json:"replay,omitempty"`
-	File   string       `json:"file,omitempty"`
-	Proxy  string       `json:"proxy,omitempty"`
+	// Method is empty for GET; AcceptedMS is Unix milliseconds.
+	Method     string `json:"method,omitempty"`
+	AcceptedMS int64  `json:"accepted_ms,omitempty"`
+	File       string `json:"file,omitempty"`
+	Proxy      string `json:"proxy,omitempty"`
 }
 
 // WaitGroup is a group of waiting URLs: "412 URLs wait for example.org until 14:05".

@@ -6,9 +6,9 @@
 --   client has seen, 10 seed, 11 grace ms of a turn, 12 tombstones' keep ms,
 --   13 patience ms, 14 wait ms when there is no proxy, 15 region,
 --   16 schemes (",http,socks5," or empty), 17 tags ("a,b"), 18… ids to avoid
--- Output: {"grant", fence, proxy, its config, host}
+-- Output: {"grant", fence, proxy, its config, host, "1" if it was another's before, else "0"}
 --   {"wait", ms, why}
---   {"ended", "1" or "0", outcome}
+--   {"ended", "1" or "0", outcome, "1" if this settle ended it, else "0"}
 -- Invariant: the same lease and holder get the same grant however often this
 --   runs; a tombstone never becomes a lease; a wait for the host charges its turn
 --   once; a refusal for want of a proxy charges nothing.
@@ -18,16 +18,16 @@ local interval, conc, mode, ttl = num(ARGV[5]), num(ARGV[6]), ARGV[7], num(ARGV[
 local seen, seed, grace = num(ARGV[9]), num(ARGV[10]), num(ARGV[11])
 local key = host .. ' ' .. ARGV[3]
 
-local function ended()
+local function ended(fresh)
   local o = redis.call('HGET', OUTCOMES, id)
-  if o then return { 'ended', '1', o } end
-  return { 'ended', '0', '' }
+  if o then return { 'ended', '1', o, '0' } end
+  return { 'ended', '0', '', fresh and '1' or '0' }
 end
 
 local function grant(l)
   local config = ''
   if l.proxy ~= '' then config = redis.call('HGET', CONFIG, l.proxy) or '' end
-  return { 'grant', tostring(l.fence), l.proxy, config, l.host }
+  return { 'grant', tostring(l.fence), l.proxy, config, l.host, tostring(l.again) }
 end
 
 reap_due(3)
@@ -56,7 +56,7 @@ if mode == 'settle' then
     turn_drop(h, key)
     host_put(h)
   end
-  return ended()
+  return ended(true)
 end
 
 if l then
@@ -79,7 +79,7 @@ if num(meta[2]) > now then return { 'wait', tostring(num(meta[2]) - now), 'gener
 
 if l and l.holder ~= holder then
   host_free(l.host)
-  l.holder, l.host, l.granted = holder, '', 0
+  l.holder, l.host, l.granted, l.again = holder, '', 0, 1
   l.fence = redis.call('HINCRBY', META, 'fence', 1)
 end
 if l then
@@ -124,7 +124,7 @@ turn_take(h, key, r, interval)
 host_put(h)
 local fresh = not l
 if fresh then
-  l = { id = id, fence = redis.call('HINCRBY', META, 'fence', 1), abort = 0, proxy = '', holder = holder }
+  l = { id = id, fence = redis.call('HINCRBY', META, 'fence', 1), abort = 0, proxy = '', holder = holder, again = 0 }
 end
 if p then
   if fresh then p.inuse = p.inuse + 1 end

@@ -1,7 +1,7 @@
 -- hop: move a lease to another host, for a redirect.
 --
 -- ARGV: 1 lease, 2 fence, 3 claimant, 4 host, 5 interval ms, 6 concurrency, 7 ttl ms, 8 grace ms of a turn
--- Output: {"grant", fence, proxy, its config, host} | {"wait", ms, why} | {"stale"}
+-- Output: {"grant", fence, proxy, its config, host, again} | {"wait", ms, why} | {"stale"}
 -- Invariant: the new host's turn is charged once, the old host's slot freed once;
 --   after a wait the lease is where it was, and its deadline is extended.
 
@@ -37,4 +37,4 @@ end
 lease_put(l)
 local config = ''
 if l.proxy ~= '' then config = redis.call('HGET', CONFIG, l.proxy) or '' end
-return { 'grant', tostring(l.fence), l.proxy, config, l.host }
+return { 'grant', tostring(l.fence), l.proxy, config, l.host, tostring(l.again) }

@@ -1,8 +1,9 @@
 -- lib_lease: the lease and its tombstone.
 --
--- LEASES[id] = fence|deadline|granted|abort|proxy|host|holder|
+-- LEASES[id] = fence|deadline|granted|abort|proxy|host|holder|again|
 --   granted 0: taken over by another holder that still waits for the host's
 --   turn; it keeps the proxy, and no host (host is empty).
+--   again 1: another holder had it before this one.
 -- TOMBS[id] = ended|fence|how|      how: released, reaped, settled, unknown
 -- OUTCOMES[id] = what was committed, kept until the tombstone goes
 -- DEADLINES entries: "look id"; TOMBQ entries: "trim-from id"
@@ -16,13 +17,13 @@ local function lease_get(id)
   local f = split(s)
   return {
     id = id, fence = num(f[1]), deadline = num(f[2]), granted = num(f[3]), abort = num(f[4]),
-    proxy = f[5], host = f[6], holder = f[7],
+    proxy = f[5], host = f[6], holder = f[7], again = num(f[8]),
   }
 end
 
 local function lease_put(l)
   redis.call('HSET', LEASES, l.id,
-    table.concat({ l.fence, l.deadline, l.granted, l.abort, l.proxy, l.host, l.holder, '' }, '|'))
+    table.concat({ l.fence, l.deadline, l.granted, l.abort, l.proxy, l.host, l.holder, l.again, '' }, '|'))
 end
 
 local function tomb_put(id, fence, how)
