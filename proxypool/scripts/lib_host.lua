@@ -110,6 +110,7 @@ local function turn_check(h, key, interval, conc, grace)
     end
   else
     local turn = math.max(r.base + h.shift, h.nb)
+    if r.busy > 0 and why == 'host_turn' then why = 'host_busy' end
     if turn > now then return turn - now, why, r end
     if free > now then
       turn = free

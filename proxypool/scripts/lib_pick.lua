@@ -1,7 +1,7 @@
 -- lib_pick: the choice of a proxy.
 --
 -- A few members of the smallest set that the selector names are drawn; of those
--- that can be leased now the one wins whose idle time, weighted by its health, is
+-- that can be leased now the one wins whose idle time, weighted by its health squared, is
 -- the longest: equal ones take turns, an ill one is asked less often. If none of
 -- the draw will do, up to SCAN members are looked through from a drawn start.
 
@@ -71,7 +71,8 @@ local function pick(q)
       return
     end
     ok, bad = num(ok), num(bad)
-    local sc = (math.min(now - last, IDLE_CAP) + 1) * (ok + 2) / (ok + bad + 2)
+    local health = (ok + 2) / (ok + bad + 2)
+    local sc = (math.min(now - last, IDLE_CAP) + 1) * health * health
     if not score[rank] or sc > score[rank] then
       best[rank], score[rank], ties[rank] = id, sc, 1
     elseif sc == score[rank] and id ~= best[rank] then
