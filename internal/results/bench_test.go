@@ -10,7 +10,7 @@ import (
 )
 
 func BenchmarkAppend(b *testing.B) {
-	for _, n := range []int{1, 64} {
+	for _, n := range []int{2, 64} {
 		b.Run(fmt.Sprintf("goroutines=%d", n), func(b *testing.B) {
 			l := open(b, b.TempDir(), results.LocalOptions{})
 			var next atomic.Int64

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -67,7 +66,9 @@ func (g *gate) sync(f *os.File) error {
 
 func waitQueued(t *testing.T, l *results.Local, n int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); results.Queued(l, "docs", 1, results.Pages) != n; runtime.Gosched() {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for end := time.Now().Add(10 * time.Second); results.Queued(l, "docs", 1, results.Pages) != n; <-poll.C {
 		if time.Now().After(end) {
 			t.Fatalf("never saw %d appends queued", n)
 		}
