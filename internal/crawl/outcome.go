@@ -82,6 +82,7 @@ const (
 	ReasonConnectRefused Reason = "connect_refused"
 	ReasonConnectTimeout Reason = "connect_timeout"
 	ReasonConnectReset   Reason = "connect_reset"
+	ReasonDNS            Reason = "dns" // no usable answer; a name that does not exist is no_such_host
 	ReasonProxyStatus    Reason = "proxy_5xx"
 	ReasonProxyProtocol  Reason = "proxy_protocol"
 	ReasonTimeout        Reason = "timeout"

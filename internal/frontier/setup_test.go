@@ -18,6 +18,7 @@ import (
 // bundle is a store on one backend, with keys of its own.
 type bundle struct {
 	*frontier.Store
+	t      testing.TB
 	rdb    redis.UniversalClient
 	mini   *miniredis.Miniredis // nil on a real Redis
 	prefix string
@@ -51,7 +52,7 @@ func onRedis(t testing.TB) *bundle {
 }
 
 func newBundle(t testing.TB, rdb redis.UniversalClient, m *miniredis.Miniredis) *bundle {
-	b := &bundle{rdb: rdb, mini: m, prefix: fmt.Sprintf("hft%d", rand.Uint64())}
+	b := &bundle{t: t, rdb: rdb, mini: m, prefix: fmt.Sprintf("hft%d", rand.Uint64())}
 	b.Store = frontier.New(rdb, frontier.Options{Prefix: b.prefix})
 	t.Cleanup(func() {
 		if m == nil {
