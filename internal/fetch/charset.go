@@ -28,7 +28,7 @@ var xmlEncoding = regexp.MustCompile(`^\s*<\?xml\s[^>]*?\sencoding\s*=\s*["']([A
 
 // charsetOf returns the WHATWG name of a text's charset, "" for what is no text.
 // In order: a byte order mark, the header, a <meta> or XML declaration, UTF-8 if
-// the bytes are valid UTF-8, windows-1252. The bytes themselves are kept as they came.
+// the bytes are valid UTF-8, the format's default. The bytes themselves are kept as they came.
 func charsetOf(media, header string, head []byte) string {
 	if !isText(media) {
 		return ""
@@ -42,7 +42,10 @@ func charsetOf(media, header string, head []byte) string {
 			}
 		}
 	}
-	_, name, _ := charset.DetermineEncoding(head, header)
+	_, name, certain := charset.DetermineEncoding(head, header)
+	if !certain && name == "windows-1252" && !strings.HasPrefix(media, "text/") {
+		return "utf-8" // the default of XML (§4.3.3) and JSON (RFC 8259 §8.1)
+	}
 	return name
 }
 

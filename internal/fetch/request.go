@@ -155,13 +155,22 @@ func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	var escape url.EscapeError
 	if errors.As(err, &escape) {
-		u, err = url.Parse(fixEscapes(raw))
+		path, rest := splitPath(raw)
+		u, err = url.Parse(fixEscapes(path) + rest)
 	}
 	if err != nil {
 		return nil, err
 	}
 	u.RawQuery = encodeQuery(u.RawQuery)
 	return u, nil
+}
+
+// splitPath cuts a URL before its query or fragment.
+func splitPath(s string) (path, rest string) {
+	if i := strings.IndexAny(s, "?#"); i >= 0 {
+		return s[:i], s[i:]
+	}
+	return s, ""
 }
 
 // fixEscapes encodes each "%" that two hex digits do not follow.
