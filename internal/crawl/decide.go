@@ -55,7 +55,9 @@ func (r *ruling) decide() Decision {
 	case Permanent, TooLarge:
 		return r.fail(ReasonInvalidURL)
 	case RobotsDenied:
-		return r.fail(ReasonRobotsDenied)
+		d := r.fail(ReasonRobotsDenied)
+		d.Skip = d.Reason == ReasonCrawlDelayTooLong
+		return d
 	case Blocked:
 		return r.blocked()
 	case TargetTransient:
