@@ -222,7 +222,7 @@ func (x *exchange) answer(h *hop, res *http.Response, retryAfter time.Duration) 
 	class, reason := classify(res.StatusCode, x.answersItself(h))
 	out := crawl.Outcome{Class: class, Reason: reason, Status: res.StatusCode}
 	if class == crawl.TargetTransient {
-		out.RetryAfterMS = retryAfter.Milliseconds()
+		out.RetryAfterMS = (retryAfter + time.Millisecond - 1).Milliseconds() // never undercut
 	}
 	if class != crawl.OK || res.StatusCode == http.StatusNotModified {
 		x.drain(res)

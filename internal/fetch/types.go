@@ -26,7 +26,8 @@ type Request struct {
 	AllowPrivate bool
 	// KeepHeaders is the allow-list of Page.Headers, lower-case.
 	KeepHeaders []string
-	// Hops is the number of redirects already followed in earlier passes.
+	// Hops is the number of redirects already followed in earlier passes. With any,
+	// URL is another origin's and Authorization and Cookie are not sent.
 	Hops int
 
 	// OnAnswer is called with each answer's status and header (redirects too)
