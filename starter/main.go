@@ -10,12 +10,14 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/term"
 
 	"holdfast/starter/cli"
 )
 
 func main() {
+	redis.SetLogger(noLog{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first Ctrl-C stops in order, the second one at once.
 	context.AfterFunc(ctx, stop)
