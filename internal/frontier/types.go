@@ -35,6 +35,12 @@ var (
 	ErrInputDiffers = errors.New("frontier: the run was started from other input")
 	// ErrFenced: another feeder took over this run.
 	ErrFenced = errors.New("frontier: another feeder took over")
+	// ErrSealed: the run's input is complete; more goes in by Add.
+	ErrSealed = errors.New("frontier: the run's input is complete")
+	// ErrNoURL: the run never accepted this id, or its frontier was lost.
+	ErrNoURL = errors.New("frontier: no such URL in this run")
+	// ErrName: a campaign's name is not made of a-z, 0-9, ".", "_" and "-".
+	ErrName = errors.New("frontier: a campaign's name has up to 64 of a-z 0-9 . _ - and starts with a letter or digit")
 )
 
 // Source identifies a run's input, so that the same command goes on after a
@@ -55,6 +61,8 @@ type RunInfo struct {
 	State    RunState
 	Spec     crawl.Spec
 	Source   Source
+	// Sealed says that the input is complete.
+	Sealed bool
 	// Batches is the number of input batches already loaded.
 	Batches int
 	Created time.Time
@@ -99,6 +107,12 @@ type Entry struct {
 	Depth   int
 	Parent  string
 	Request crawl.Request
+}
+
+// CreateOptions steer CreateRun.
+type CreateOptions struct {
+	// NewRun starts another run of a campaign whose latest has ended.
+	NewRun bool
 }
 
 // Added says what became of a batch.
@@ -173,6 +187,9 @@ type Parked struct {
 	Why    crawl.WaitReason
 	// Wait is the time from now; 0 takes the URL back to running.
 	Wait time.Duration
+	// Token names the pass that waits, its lease id for instance: run again under
+	// the same token, a park is counted as one wait. Empty: each call is a wait.
+	Token string
 }
 
 // OpenClaim is a claim that has not ended, for the sweeper and for cancel.
@@ -195,8 +212,11 @@ type URLInfo struct {
 	State  crawl.State  `json:"state"`
 	Reason crawl.Reason `json:"reason,omitempty"`
 	Replay int          `json:"replay,omitempty"`
-	File   string       `json:"file,omitempty"`
-	Proxy  string       `json:"proxy,omitempty"`
+	// Method is empty for GET; AcceptedMS is Unix milliseconds.
+	Method     string `json:"method,omitempty"`
+	AcceptedMS int64  `json:"accepted_ms,omitempty"`
+	File       string `json:"file,omitempty"`
+	Proxy      string `json:"proxy,omitempty"`
 }
 
 // WaitGroup is a group of waiting URLs: "412 URLs wait for example.org until 14:05".
