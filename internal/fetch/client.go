@@ -94,6 +94,7 @@ type exchange struct {
 	conns  connSet
 	link   link
 	secure atomic.Bool // the current hop is https
+	got    atomic.Bool // the current hop has its connection
 
 	connectStart time.Time
 	connectMS    atomic.Int64
@@ -194,6 +195,10 @@ func (x *exchange) run() (crawl.Outcome, error) {
 func (x *exchange) ask(h *hop) (*http.Response, error) {
 	x.secure.Store(h.url.Scheme == "https")
 	x.link.to(linkDialling)
+	x.got.Store(false)
+	if x.connectStart.IsZero() {
+		x.connectStart = time.Now()
+	}
 	req := h.request(x.traced(h.url), x.jar)
 	res, err := x.rt.RoundTrip(req)
 	if err != nil {

@@ -20,9 +20,6 @@ import (
 // the request, so that they would outlive a cancel.
 func (x *exchange) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	x.link.to(linkDialling)
-	if x.connectStart.IsZero() {
-		x.connectStart = time.Now()
-	}
 	deadline := time.Now().Add(x.lim.Connect)
 	ctx, cancel := context.WithDeadline(x.ctx, deadline)
 	defer cancel()

@@ -23,8 +23,18 @@ const (
 	linkStands            // what happens now is between the target, the tunnel and us
 )
 
-func (l *link) to(v int32)      { l.v.Store(v) }
-func (l *link) is(v int32) bool { return l.v.Load() == v }
+func (l *link) to(v int32) { l.v.Store(v) }
+
+// stage returns how far the current hop's way stands. A hop that has its
+// connection is past blaming anyone for it, even if another dial of the
+// transport's is still under way.
+func (x *exchange) stage() int32 {
+	if x.got.Load() {
+		return linkStands
+	}
+	return x.link.v.Load()
+}
+
 func (x *exchange) viaHTTP() bool {
 	p := x.req.Proxy
 	return p != nil && (p.Scheme == "http" || p.Scheme == "https")
@@ -95,7 +105,7 @@ func (x *exchange) onConnect(_ context.Context, _ *url.URL, _ *http.Request, res
 func (x *exchange) traced(u *url.URL) context.Context {
 	return httptrace.WithClientTrace(x.ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
-			x.link.to(linkStands)
+			x.got.Store(true)
 			if x.req.BeforeRequest != nil {
 				if err := x.req.BeforeRequest(x.ctx, u); err != nil {
 					x.cancel(&hookError{err})
@@ -122,7 +132,7 @@ func (x *exchange) failed(err error, reason func(error) crawl.Reason) error {
 		return f
 	case headerTooLong(err):
 		return tooLarge()
-	case x.link.is(linkTunnelling):
+	case x.stage() == linkTunnelling:
 		if isTimeout(err) || isReset(err) {
 			return &fault{crawl.ProxyFault, dialReason(err)}
 		}
@@ -139,7 +149,7 @@ func (x *exchange) ended(cause error) error {
 		return hook
 	case errors.Is(cause, errTooSlow):
 		return ambiguous(crawl.ReasonTooSlow)
-	case x.link.is(linkStands):
+	case x.stage() == linkStands:
 		return ambiguous(crawl.ReasonTimeout)
 	case x.req.Proxy != nil:
 		return &fault{crawl.ProxyFault, crawl.ReasonConnectTimeout}
