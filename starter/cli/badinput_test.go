@@ -19,8 +19,8 @@ func TestBadInputIsOneClearErrorAndNothingIsDone(t *testing.T) {
 		// temporal starts a frontend: the case is found out behind it.
 		temporal bool
 		args     string
-		code  int
-		says  []string
+		code     int
+		says     []string
 	}{
 		{
 			name: "a URL list with a bad line", files: map[string]string{"urls.txt": "http://127.0.0.1/a\nnot a url\nhttp://127.0.0.1/b\nftp://x/\n"},
@@ -113,7 +113,9 @@ func TestAnErrorIsAnObjectWithOutputJSON(t *testing.T) {
 		{"campaign", "list", "--output", "json", "--redis", "127.0.0.1:1"},
 	} {
 		a := b.run(args...)
-		var got struct{ Error struct{ Code, Message, Hint string } }
+		var got struct {
+			Error struct{ Code, Message, Hint string }
+		}
 		if err := json.Unmarshal([]byte(a.stderr), &got); err != nil || got.Error.Code == "" || got.Error.Message == "" || got.Error.Hint == "" {
 			t.Errorf("%v: %v in %q", args, err, a.stderr)
 		}

@@ -302,7 +302,9 @@ func TestStartWaitExits1WhereNothingSucceeded(t *testing.T) {
 	b := newBench(t).withTemporal()
 	got := make(chan answer)
 	list := b.file("urls.txt", urlList(2))
-	go func() { got <- b.run("campaign", "start", "--name", "docs", "--urls", list, "--direct", "--wait", "--output", "json") }()
+	go func() {
+		got <- b.run("campaign", "start", "--name", "docs", "--urls", list, "--direct", "--wait", "--output", "json")
+	}()
 	eventually(t, "the run is loaded", func() bool {
 		info, err := b.frontier().Run(t.Context(), "docs-1")
 		return err == nil && info.Sealed

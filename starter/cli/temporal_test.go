@@ -160,4 +160,3 @@ func (o *operatorServer) AddSearchAttributes(_ context.Context, r *operatorservi
 	}
 	return &operatorservice.AddSearchAttributesResponse{}, nil
 }
-

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -96,22 +95,6 @@ func TestCommandsAloneCarryTheGlobalFlags(t *testing.T) {
 	for _, c := range cli.Commands(cli.Env{Name: "holdfast"}) {
 		if c.PersistentFlags().Lookup("redis") == nil {
 			t.Errorf("%s lacks --redis", c.Name())
-		}
-	}
-}
-
-func TestTheStarterLinksNoServerAndNoActivities(t *testing.T) {
-	t.Parallel()
-	out, err := exec.Command("go", "list", "-deps", "holdfast/starter").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	for dep := range strings.Lines(string(out)) {
-		dep = strings.TrimSpace(dep)
-		for _, banned := range []string{"go.temporal.io/server", "holdfast/activities", "holdfast/internal/embedded"} {
-			if dep == banned || strings.HasPrefix(dep, banned+"/") {
-				t.Errorf("starter links %s", dep)
-			}
 		}
 	}
 }
