@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/internal/crawl"
 	"holdfast/internal/frontier"
 )
 
@@ -46,16 +47,13 @@ type RunView struct {
 func viewOf(r frontier.RunInfo) RunView {
 	v := RunView{
 		Campaign: r.Campaign, Run: r.Run, Name: r.Name(), State: r.State, Input: r.Source.Label,
-		Created: r.Created.UTC().Format(stamp), Counts: r.Counts,
+		Created: crawl.Stamp(r.Created.UnixMilli()), Counts: r.Counts,
 	}
 	if !r.Ended.IsZero() {
-		v.Ended = r.Ended.UTC().Format(stamp)
+		v.Ended = crawl.Stamp(r.Ended.UnixMilli())
 	}
 	return v
 }
-
-// stamp is RFC 3339 with milliseconds, as records have it.
-const stamp = "2006-01-02T15:04:05.000Z07:00"
 
 // newestFirst sorts runs by their creation.
 func newestFirst(runs []frontier.RunInfo) {

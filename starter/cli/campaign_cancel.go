@@ -68,7 +68,15 @@ func (s *session) cancel(ctx context.Context, run frontier.RunInfo, wait bool) e
 		return s.app.temporalFailure(s.target, "cancel campaign workflow", err)
 	}
 	if wait {
-		return s.watchUntil(ctx, run.Name(), s.app.env.Stderr, nil)
+		var last RunView
+		if err := s.watchUntil(ctx, run.Name(), s.app.env.Stderr, &last); err != nil {
+			return err
+		}
+		if s.app.json() {
+			return s.app.printJSON(last)
+		}
+		s.app.printf("%s is %s\n", run.Name(), last.State)
+		return nil
 	}
 	if s.app.json() {
 		return s.app.printJSON(map[string]any{"name": run.Name(), "state": frontier.RunCanceling})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -106,14 +107,9 @@ func parseRedis(at string) (*redis.Options, string, error) {
 
 // dialRedis connects to Redis and asks it once, without retries.
 func (a *App) dialRedis(ctx context.Context, t target) (*redis.Client, error) {
-	probe := *t.redis
-	probe.MaxRetries = -1
-	probe.PoolSize = 1
-	p := redis.NewClient(&probe)
-	defer p.Close() //nolint:errcheck // a probe has nothing to lose
 	probeCtx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if err := p.Ping(probeCtx).Err(); err != nil {
+	if err := probeRedis(probeCtx, t.redis); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -123,10 +119,27 @@ func (a *App) dialRedis(ctx context.Context, t target) (*redis.Client, error) {
 	return redis.NewClient(t.redis), nil
 }
 
+// probeRedis dials once and pings once. The dial comes first and alone: the
+// client's own would be tried five times and logged.
+func probeRedis(ctx context.Context, o *redis.Options) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, or(o.Network, "tcp"), o.Addr)
+	if err != nil {
+		return err
+	}
+	_ = conn.Close() // nothing was said on it
+	probe := *o
+	probe.MaxRetries = -1
+	probe.PoolSize = 1
+	p := redis.NewClient(&probe)
+	err = p.Ping(ctx).Err()
+	return errors.Join(err, p.Close())
+}
+
 // redisCause puts go-redis' error in words; it holds no credential.
 func redisCause(err error) string {
+	var slow net.Error
 	switch text := err.Error(); {
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
 		return fmt.Sprintf("no answer within %s", span(connectTimeout))
 	case strings.HasPrefix(text, "NOAUTH"):
 		return "it wants a password (redis://:PASSWORD@host:port)"

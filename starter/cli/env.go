@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+
+	"holdfast/internal/version"
 )
 
 // Env is the world of a command line: everything a command reads or writes that
@@ -14,7 +16,7 @@ import (
 type Env struct {
 	// Name is what the program was called by; help and hints show it. Default "starter".
 	Name string
-	// Version is the program's own, for `version`. Default "dev".
+	// Version is the program's own, for `version`. Default version.Version.
 	Version string
 	Stdin   io.Reader
 	Stdout  io.Writer
@@ -57,7 +59,7 @@ func (e Env) withDefaults() Env {
 		e.Name = "starter"
 	}
 	if e.Version == "" {
-		e.Version = "dev"
+		e.Version = version.Version
 	}
 	if e.Stdin == nil {
 		e.Stdin = strings.NewReader("")
@@ -86,8 +88,7 @@ func (e Env) withDefaults() Env {
 	return e
 }
 
-// LookupEnv returns the last value of a variable, and false where it is unset.
-// With Environ's own shape it satisfies envconfig.EnvLookup.
+// lookup returns the last value of a variable, and false where it is unset.
 func (e Env) lookup(key string) (string, bool) {
 	value, found := "", false
 	for _, kv := range e.Environ() {

@@ -53,7 +53,7 @@ func (a *App) explainCommand() *cobra.Command {
 func (a *App) explainURL(ctx context.Context, request crawl.Request, campaign string, pick bool, replay int) error {
 	entry, err := entryOf(request)
 	if err != nil {
-		return badInput("give the URL as it stands in the list, with its scheme", "%s", err.Error())
+		return badURL(request.URL, err)
 	}
 	s, err := a.open(ctx, needAll)
 	if err != nil {

@@ -64,13 +64,9 @@ func failed(code, hint, format string, args ...any) *Failure {
 
 // interrupted is Ctrl-C: exit 130. goesOn is the command that goes on.
 func interrupted(goesOn, format string, args ...any) *Failure {
-	hint := ""
-	if goesOn != "" {
-		hint = "go on with: " + goesOn
-	}
 	return &Failure{
 		Code: "interrupted", Message: "interrupted, state kept: " + fmt.Sprintf(format, args...),
-		Hint: hint, Exit: ExitInterrupted, Err: context.Canceled,
+		Hint: "go on with: " + goesOn, Exit: ExitInterrupted, Err: context.Canceled,
 	}
 }
 
@@ -78,14 +74,13 @@ func interrupted(goesOn, format string, args ...any) *Failure {
 // a form is the work's own: exit 1; after Ctrl-C it is the interruption.
 func asFailure(ctx context.Context, err error) *Failure {
 	var f *Failure
-	if errors.As(err, &f) {
-		if f.Exit != ExitInterrupted && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			return interrupted("", "nothing was left half done")
-		}
-		return f
+	known := errors.As(err, &f)
+	// What a call says after its context ended is not the service's fault.
+	if ctx.Err() != nil && (!known || f.Exit == ExitUnreachable) {
+		return interrupted("the same command", "it is as it was when you stopped this")
 	}
-	if ctx.Err() != nil {
-		return interrupted("", "nothing was left half done")
+	if known {
+		return f
 	}
 	return &Failure{Code: "failed", Message: err.Error(), Exit: ExitFailed, Err: err}
 }

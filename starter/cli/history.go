@@ -223,20 +223,11 @@ func (r *reader) fetched(result *commonpb.Payloads, failure *failurepb.Failure, 
 	case r.decode(result, &p.Outcome) != nil:
 		p.Error = "the outcome cannot be read"
 	}
-	if exchanged(p.Outcome.Class) {
+	if p.Outcome.Class != "" && p.Outcome.Exchanged() {
 		r.attempts++
 		p.Attempt = r.attempts
 	}
 	r.out.Passes = append(r.out.Passes, p)
-}
-
-// exchanged reports whether a pass of this class asked the target or a proxy.
-func exchanged(c crawl.Class) bool {
-	switch c {
-	case "", crawl.Deferred, crawl.Canceled, crawl.HandedOn, crawl.Ended, crawl.RobotsDenied:
-		return false
-	}
-	return true
 }
 
 func (r *reader) timer(e *historypb.HistoryEvent, at time.Time) {
@@ -275,7 +266,7 @@ func (r *reader) closing(e *historypb.HistoryEvent, at time.Time) {
 		f := e.GetWorkflowExecutionFailedEventAttributes().GetFailure()
 		reason := crawl.Reason(f.GetApplicationFailureInfo().GetType())
 		state := crawl.Failed
-		if reason == crawl.ReasonRobotsDenied {
+		if reason == crawl.ReasonCrawlDelayTooLong { // what Decide skips
 			state = crawl.Skipped
 		}
 		end("Failed", state, reason)
@@ -326,34 +317,4 @@ func failureText(f *failurepb.Failure) string {
 		text += ": " + c.GetMessage()
 	}
 	return text
-}
-
-// record is what a history holds of a record: no headers, redirects or body.
-func (x Explained) record() crawl.Record {
-	r := crawl.Record{
-		Schema: crawl.RecordSchema, Campaign: x.Campaign, Run: x.Run, Replay: x.Replay, ID: x.ID, URL: x.URL, Method: x.Method,
-		State: x.State, Attempts: []crawl.Attempt{}, Accepted: x.Accepted.UTC().Format(stamp), WorkflowID: x.WorkflowID, RunID: x.RunID,
-	}
-	if x.Reason != "" {
-		r.Reason = &x.Reason
-	}
-	if x.Ended != nil {
-		r.Ended = x.Ended.UTC().Format(stamp)
-	}
-	for _, p := range x.Passes {
-		o := p.Outcome
-		if p.Attempt > 0 {
-			a := crawl.Attempt{
-				N: p.Attempt, Worker: o.Worker, Proxy: o.Proxy, Region: o.Region, Class: o.Class, Reason: o.Reason,
-				Status: o.Status, Started: p.startedAt().UTC().Format(stamp), TookMS: o.TookMS,
-			}
-			if p.Wait != nil {
-				a.ThenWaitMS, a.Why = p.Wait.ForMS, p.Wait.Why
-			}
-			r.Attempts = append(r.Attempts, a)
-			r.Status, r.Bytes, r.WireBytes, r.SHA256, r.Rule = o.Status, o.Bytes, o.WireBytes, o.SHA256, o.Rule
-		}
-	}
-	r.Unchanged = r.Status == 304
-	return r
 }

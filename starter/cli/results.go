@@ -113,7 +113,7 @@ func (a *App) resultsShowCommand() *cobra.Command {
 		RunE: a.run(func(ctx context.Context, _ *cobra.Command, given []string) error {
 			entry, err := entryOf(crawl.Request{URL: given[1], Method: method})
 			if err != nil {
-				return badInput("give the URL as it stands in the list, with its scheme", "%s", err.Error())
+				return badURL(given[1], err)
 			}
 			return a.withSink(ctx, given[0], func(s *session, run frontier.RunInfo, dir string) error {
 				u, err := s.frontier.URL(ctx, run.Name(), entry.ID)

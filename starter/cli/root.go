@@ -136,25 +136,19 @@ func ranCommand(err error) bool {
 	return errors.As(err, &r)
 }
 
-// RunE adapts a command's function: it marks its errors as the command's own,
-// so that Execute tells them from wrong use.
-func RunE(fn func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+// run adapts a command's function: it checks the global flags first, and marks
+// the function's errors as the command's own, so that Execute tells them from
+// wrong use.
+func (a *App) run(fn func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		if a.opts.output != "table" && a.opts.output != "json" {
+			return usage(helpHint(cmd), "--output is %q; it can be table or json", a.opts.output)
+		}
 		if err := fn(cmd.Context(), cmd, args); err != nil {
 			return &ranError{err: err}
 		}
 		return nil
 	}
-}
-
-// run is RunE behind the check of the global flags.
-func (a *App) run(fn func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
-	return RunE(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		if a.opts.output != "table" && a.opts.output != "json" {
-			return usage(helpHint(cmd), "--output is %q; it can be table or json", a.opts.output)
-		}
-		return fn(ctx, cmd, args)
-	})
 }
 
 // group is a command that only holds others.

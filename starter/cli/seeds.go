@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -138,7 +139,7 @@ func urlSeeds(ctx context.Context, urls []string) (*seeds, []frontier.Entry, err
 	for _, u := range urls {
 		e, err := entryOf(crawl.Request{URL: u})
 		if err != nil {
-			return nil, nil, badInput("give it with its scheme: https://example.org/page", "%s: %s", oneLine(u), err.Error())
+			return nil, nil, badURL(u, err)
 		}
 		entries = append(entries, e)
 	}
@@ -156,6 +157,21 @@ func urlSeeds(ctx context.Context, urls []string) (*seeds, []frontier.Entry, err
 
 // entryOf checks one request.
 func entryOf(r crawl.Request) (frontier.Entry, error) { return frontier.NewEntry(r, 0, "") }
+
+// badURL refuses a URL of the command line; a password in it is not shown.
+func badURL(raw string, err error) error {
+	hint := "give it as it stands in the list, with its scheme: https://example.org/page"
+	problem := err.Error()
+	var u *frontier.URLError
+	if errors.As(err, &u) {
+		problem, hint = u.Problem, or(u.Hint, hint)
+	}
+	shown := "the URL given"
+	if parsed, err := url.Parse(raw); err == nil {
+		shown = oneLine(parsed.Redacted())
+	}
+	return badInput(hint, "%s: %s", shown, problem)
+}
 
 // noFile says which file cannot be read.
 func noFile(label string, err error) error {

@@ -109,6 +109,15 @@ func (s *session) start(ctx context.Context, st *start) (Started, error) {
 
 // startRefused says what to do where the registry refuses a start.
 func (s *session) startRefused(err error, info frontier.RunInfo, st *start) error {
+	f := s.refusedStart(err, info, st)
+	if f == nil {
+		return s.redisFailure(err)
+	}
+	f.Err = err
+	return f
+}
+
+func (s *session) refusedStart(err error, info frontier.RunInfo, st *start) *Failure {
 	run := info.Name()
 	watch := "watch it: " + s.app.command("campaign watch "+run)
 	switch {
@@ -126,7 +135,7 @@ func (s *session) startRefused(err error, info frontier.RunInfo, st *start) erro
 		return refused("run_ended", "give --new-run to crawl again, or another --name",
 			"the latest run of campaign %s, %s, is %s", info.Campaign, run, info.State)
 	}
-	return s.redisFailure(err)
+	return nil
 }
 
 // differences names what differs between a run and a start.
