@@ -109,7 +109,7 @@ func TestBodiesAreDecoded(t *testing.T) {
 func TestBodiesThatAreNotWholeAreNeverStored(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("0123456789abcdef", 4000))
-	gz, br, zs := encode(t, "gzip", text), encode(t, "br", text), encode(t, "zstd", text)
+	gz, zl, br, zs := encode(t, "gzip", text), encode(t, "zlib", text), encode(t, "br", text), encode(t, "zstd", text)
 	corrupt := append([]byte(nil), gz...)
 	corrupt[len(corrupt)-5] ^= 0xff // the checksum
 	raw := func(head string, body []byte) string {
@@ -128,6 +128,7 @@ func TestBodiesThatAreNotWholeAreNeverStored(t *testing.T) {
 		{"chunks cut", raw("Transfer-Encoding: chunked", []byte("5\r\nhello\r\n")), crawl.Ambiguous, crawl.ReasonTruncated},
 		{"chunks that are none", raw("Transfer-Encoding: chunked", []byte("zz\r\nhello\r\n")), crawl.Ambiguous, crawl.ReasonProtocol},
 		{"a whole gzip on a cut wire", raw("Content-Encoding: gzip\r\nContent-Length: "+strconv.Itoa(len(gz)+10), gz), crawl.Ambiguous, crawl.ReasonTruncated},
+		{"a whole deflate on a cut wire", raw("Content-Encoding: deflate\r\nContent-Length: "+strconv.Itoa(len(zl)+10), zl), crawl.Ambiguous, crawl.ReasonTruncated},
 		{"gzip cut short", serve(t, send("gzip", gz[:len(gz)/2])).URL, crawl.Ambiguous, crawl.ReasonTruncated},
 		{"brotli cut short", serve(t, send("br", br[:len(br)/2])).URL, crawl.Ambiguous, crawl.ReasonTruncated},
 		{"zstd cut short", serve(t, send("zstd", zs[:len(zs)/2])).URL, crawl.Ambiguous, crawl.ReasonTruncated},
