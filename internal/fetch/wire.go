@@ -90,8 +90,8 @@ func (r *rate) end(n int) {
 func (r *rate) expired() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.began.IsZero() {
-		return // the read has just ended and judges for itself
+	if r.began.IsZero() || r.spent+time.Since(r.began) < r.window {
+		return // the read it was set for has just ended and judged for itself
 	}
 	r.began = time.Now()
 	r.turn()
