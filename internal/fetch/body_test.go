@@ -37,7 +37,7 @@ func encode(t testing.TB, coding string, data []byte) []byte {
 	case "flate":
 		w, err = flate.NewWriter(&b, 9)
 	case "br":
-		w = brotli.NewWriterLevel(&b, 5)
+		w = brotli.NewWriterLevel(&b, 1)
 	case "zstd":
 		w, err = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	case "zstd-wide":
@@ -109,7 +109,7 @@ func TestBodiesAreDecoded(t *testing.T) {
 func TestBodiesThatAreNotWholeAreNeverStored(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("0123456789abcdef", 4000))
-	gz, br, zs := encode(t, "gzip", text), encode(t, "br", text), encode(t, "zstd", text)
+	gz, zl, br, zs := encode(t, "gzip", text), encode(t, "zlib", text), encode(t, "br", text), encode(t, "zstd", text)
 	corrupt := append([]byte(nil), gz...)
 	corrupt[len(corrupt)-5] ^= 0xff // the checksum
 	raw := func(head string, body []byte) string {
@@ -128,6 +128,7 @@ func TestBodiesThatAreNotWholeAreNeverStored(t *testing.T) {
 		{"chunks cut", raw("Transfer-Encoding: chunked", []byte("5\r\nhello\r\n")), crawl.Ambiguous, crawl.ReasonTruncated},
 		{"chunks that are none", raw("Transfer-Encoding: chunked", []byte("zz\r\nhello\r\n")), crawl.Ambiguous, crawl.ReasonProtocol},
 		{"a whole gzip on a cut wire", raw("Content-Encoding: gzip\r\nContent-Length: "+strconv.Itoa(len(gz)+10), gz), crawl.Ambiguous, crawl.ReasonTruncated},
+		{"a whole deflate on a cut wire", raw("Content-Encoding: deflate\r\nContent-Length: "+strconv.Itoa(len(zl)+10), zl), crawl.Ambiguous, crawl.ReasonTruncated},
 		{"gzip cut short", serve(t, send("gzip", gz[:len(gz)/2])).URL, crawl.Ambiguous, crawl.ReasonTruncated},
 		{"brotli cut short", serve(t, send("br", br[:len(br)/2])).URL, crawl.Ambiguous, crawl.ReasonTruncated},
 		{"zstd cut short", serve(t, send("zstd", zs[:len(zs)/2])).URL, crawl.Ambiguous, crawl.ReasonTruncated},
@@ -202,7 +203,7 @@ func TestCapsEndAnExchangeAsTooLarge(t *testing.T) {
 // TestABombLeavesMemoryFlat cannot run beside others: it measures the heap.
 func TestABombLeavesMemoryFlat(t *testing.T) {
 	for _, coding := range []string{"gzip", "br", "zstd"} {
-		bomb := encode(t, coding, make([]byte, 64<<20))
+		bomb := encode(t, coding, make([]byte, 32<<20))
 		srv := serve(t, send(coding, bomb))
 		var peak atomic.Uint64
 		s := &store{}
@@ -215,16 +216,16 @@ func TestABombLeavesMemoryFlat(t *testing.T) {
 		}
 		r := get(srv.URL, s)
 		s.keep = false
-		r.Limits.MaxBody, r.Limits.MaxRatio = 1<<40, 1<<40
+		r.Limits.MaxBody, r.Limits.MaxRatio, r.Limits.Total = 1<<40, 1<<40, 19*time.Second
 		runtime.GC()
 		var before runtime.MemStats
 		runtime.ReadMemStats(&before)
 		res := do(t, newClient(t), r)
 		want(t, res, crawl.OK, "")
-		if res.Outcome.Bytes != 64<<20 {
+		if res.Outcome.Bytes != 32<<20 {
 			t.Errorf("%s: %d bytes", coding, res.Outcome.Bytes)
 		}
-		if grown := int64(peak.Load()) - int64(before.HeapAlloc); grown > 20<<20 {
+		if grown := int64(peak.Load()) - int64(before.HeapAlloc); grown > 14<<20 {
 			t.Errorf("%s: the heap grew by %d MiB", coding, grown>>20)
 		}
 		r.Limits.MaxBody, r.Limits.MaxRatio = 0, 0
@@ -258,10 +259,6 @@ func TestASlowBodyIsGivenUp(t *testing.T) {
 	r = get(serve(t, trickle(time.Hour, 2)).URL, &store{}) // stalls after one byte
 	r.Limits.MinRate = 1000
 	want(t, do(t, c, r), crawl.Ambiguous, crawl.ReasonTooSlow)
-
-	r = get(serve(t, trickle(10*time.Millisecond, 60)).URL, &store{})
-	r.Limits.MinRate = 5 // one byte a window is enough
-	want(t, do(t, c, r), crawl.OK, "")
 }
 
 func TestTheTotalTimeHoldsInTheBody(t *testing.T) {

@@ -177,8 +177,9 @@ func (x *exchange) run() (crawl.Outcome, error) {
 		if err != nil {
 			return crawl.Outcome{}, err
 		}
+		class, _ := classify(res.StatusCode, x.answersItself(h))
 		wait, _ := crawl.ParseRetryAfter(res.Header.Values("Retry-After"), res.Header.Get("Date"), time.Now())
-		if x.req.OnAnswer != nil {
+		if x.req.OnAnswer != nil && class != crawl.ProxyAuth {
 			x.req.OnAnswer(x.ctx, Answer{URL: h.url, Status: res.StatusCode, Header: res.Header, RetryAfter: wait})
 		}
 		if !isRedirect(res.StatusCode) {
@@ -190,6 +191,9 @@ func (x *exchange) run() (crawl.Outcome, error) {
 		}
 	}
 }
+
+// answersItself reports whether h's answer may be the proxy's own: there is no tunnel.
+func (x *exchange) answersItself(h *hop) bool { return x.viaHTTP() && h.url.Scheme == "http" }
 
 // ask sends one request and returns the head of its answer.
 func (x *exchange) ask(h *hop) (*http.Response, error) {
@@ -215,10 +219,10 @@ func (x *exchange) answer(h *hop, res *http.Response, retryAfter time.Duration) 
 	x.page.Headers = kept(res.Header, x.req.KeepHeaders)
 	x.contentType = res.Header.Get("Content-Type")
 	x.page.ContentType = mediaType(x.contentType)
-	class, reason := classify(res.StatusCode, x.viaHTTP() && h.url.Scheme == "http")
+	class, reason := classify(res.StatusCode, x.answersItself(h))
 	out := crawl.Outcome{Class: class, Reason: reason, Status: res.StatusCode}
 	if class == crawl.TargetTransient {
-		out.RetryAfterMS = retryAfter.Milliseconds()
+		out.RetryAfterMS = (retryAfter + time.Millisecond - 1).Milliseconds() // never undercut
 	}
 	if class != crawl.OK || res.StatusCode == http.StatusNotModified {
 		x.drain(res)

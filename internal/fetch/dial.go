@@ -42,6 +42,7 @@ func (x *exchange) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	}
 	conn := raw
 	switch p.Scheme {
+	case "http":
 	case "https":
 		secure := tls.Client(raw, x.c.tlsConfig(p.Host))
 		if err := secure.HandshakeContext(ctx); err != nil {
@@ -52,6 +53,8 @@ func (x *exchange) dial(_ context.Context, _, addr string) (net.Conn, error) {
 		if err := x.socks(ctx, raw, addr); err != nil {
 			return nil, err
 		}
+	default:
+		return nil, &fault{crawl.ProxyFault, crawl.ReasonProxyProtocol}
 	}
 	if x.connects() {
 		// The deadline stays on until OnProxyConnectResponse lifts it.

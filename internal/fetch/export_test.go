@@ -44,3 +44,22 @@ func ParseURL(raw string) (*url.URL, error) { return parseURL(raw) }
 
 // CharsetOf finds a text's charset.
 func CharsetOf(media, header string, head []byte) string { return charsetOf(media, header, head) }
+
+// Rate is the watch over a body's rate; Read is one read that takes d and brings
+// n bytes.
+type Rate struct{ rate rate }
+
+// NewRate watches for need bytes a window.
+func NewRate(window time.Duration, need int64, slow func()) *Rate {
+	return &Rate{rate: rate{window: window, need: need, slow: slow}}
+}
+
+// Read is one read.
+func (r *Rate) Read(d time.Duration, n int) {
+	r.rate.begin()
+	time.Sleep(d)
+	r.rate.end(n)
+}
+
+// Stop ends the watch.
+func (r *Rate) Stop() { r.rate.stop() }

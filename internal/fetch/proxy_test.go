@@ -101,6 +101,7 @@ func TestAProxyPaysForWhatFailsBeforeTheTunnelStands(t *testing.T) {
 		{"SOCKS says host unreachable", startSocks(t, &socks{reply: 4}, "socks5h"), crawl.Ambiguous, crawl.ReasonConnectTimeout},
 		{"SOCKS says target refused", startSocks(t, &socks{reply: 5}, "socks5h"), crawl.Ambiguous, crawl.ReasonConnectRefused},
 		{"SOCKS that speaks HTTP", proxyAt(t, "socks5h", listen(t, say("HTTP/1.1 400 no\r\n\r\n"))), crawl.ProxyFault, crawl.ReasonProxyProtocol},
+		{"a scheme that nobody speaks", proxyAt(t, "socks4", listen(t, silent)), crawl.ProxyFault, crawl.ReasonProxyProtocol},
 		{"SOCKS that hangs up", proxyAt(t, "socks5", listen(t, func(net.Conn) {})), crawl.ProxyFault, crawl.ReasonConnectReset},
 		{"SOCKS that is silent", proxyAt(t, "socks5", listen(t, silent)), crawl.ProxyFault, crawl.ReasonConnectTimeout},
 	}
@@ -160,6 +161,11 @@ func TestPlainHTTPThroughAProxyTells407FromTheTargetsAnswers(t *testing.T) {
 	f := &forward{user: "u", password: "p"}
 	r := get(srv.URL, nil)
 	r.Proxy = wrong(startForward(t, f, "http"))
+	r.OnAnswer = func(_ ctx, a answer) {
+		if a.Status == http.StatusProxyAuthRequired {
+			t.Error("the proxy's 407 was reported as the target's answer")
+		}
+	}
 	want(t, do(t, newClient(t), r), crawl.ProxyAuth, crawl.ReasonProxyAuth)
 
 	r.Proxy = startForward(t, &forward{status: 503}, "http")

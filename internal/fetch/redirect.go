@@ -30,11 +30,11 @@ func (x *exchange) follow(h *hop, res *http.Response) error {
 	from := *h.url
 	h.rewrite(res.StatusCode, to)
 	h.hops++
-	if key := h.key(x.jar); h.seen[key] {
+	key := h.key(x.jar)
+	if h.seen[key] {
 		return &fault{crawl.TargetPermanent, crawl.ReasonRedirectLoop}
-	} else {
-		h.seen[key] = true
 	}
+	h.seen[key] = true
 	if x.req.OnRedirect != nil && crawl.HostKey(&from) != crawl.HostKey(to) {
 		if err := x.req.OnRedirect(x.ctx, to, h.hops); err != nil {
 			return &hookError{err}
@@ -47,7 +47,7 @@ func (x *exchange) follow(h *hop, res *http.Response) error {
 // are not a page's to give and are dropped; a fragment is inherited (RFC 9110 §10.2.2).
 func target(base *url.URL, location string) (*url.URL, error) {
 	if strings.TrimSpace(location) == "" {
-		return nil, url.InvalidHostError("")
+		return nil, errURL
 	}
 	ref, err := parseURL(location)
 	if err != nil {
@@ -59,7 +59,7 @@ func target(base *url.URL, location string) (*url.URL, error) {
 		to.Fragment, to.RawFragment = base.Fragment, base.RawFragment
 	}
 	if len(to.String()) > maxURL {
-		return nil, url.InvalidHostError("")
+		return nil, errURL
 	}
 	return to, nil
 }
@@ -70,14 +70,10 @@ func (h *hop) rewrite(status int, to *url.URL) {
 	if status == http.StatusSeeOther && h.method != http.MethodHead ||
 		h.method == http.MethodPost && (status == http.StatusMovedPermanently || status == http.StatusFound) {
 		h.method, h.body = http.MethodGet, nil
-		for _, name := range []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Location"} {
-			h.header.Del(name)
-		}
+		h.drop([]string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Location"})
 	}
 	if crawl.Origin(h.url) != crawl.Origin(to) {
-		for _, name := range []string{"Authorization", "Cookie", "Cookie2", "Proxy-Authorization", "Www-Authenticate"} {
-			h.header.Del(name)
-		}
+		h.drop(secrets())
 	}
 	h.url = to
 }

@@ -191,6 +191,18 @@ func TestSecretsDoNotCrossOrigins(t *testing.T) {
 	}
 }
 
+func TestSecretsDoNotGoOnWithALaterPass(t *testing.T) {
+	t.Parallel()
+	s := &store{}
+	r := get(serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, secrets(r)) }).URL, s)
+	r.Header = http.Header{"Authorization": {"Bearer t"}, "Cookie": {"a=1"}}
+	r.Hops = 1
+	want(t, do(t, newClient(t), r), crawl.OK, "")
+	if s.buf.String() != "|" {
+		t.Errorf("the second host saw %q", s.buf.String())
+	}
+}
+
 func secrets(r *http.Request) string {
 	return r.Header.Get("Authorization") + "|" + r.Header.Get("Cookie")
 }

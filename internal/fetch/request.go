@@ -20,6 +20,13 @@ import (
 // RFC 9110 §4.1 asks for at least 8,000.
 const maxURL = 8 << 10
 
+var errURL = errors.New("fetch: not a usable URL")
+
+// secrets are the headers that are meant for one origin.
+func secrets() []string {
+	return []string{"Authorization", "Cookie", "Cookie2", "Proxy-Authorization", "Www-Authenticate"}
+}
+
 // hop is one request of an exchange; follow rewrites it for the next.
 type hop struct {
 	method string
@@ -42,6 +49,10 @@ func (x *exchange) start() (*hop, error) {
 	}
 	if h.header = x.header(u); h.header == nil || !httpguts.ValidHeaderFieldName(h.method) || h.method == http.MethodConnect {
 		return nil, permanent(crawl.ReasonInvalidURL)
+	}
+	if h.hops > 0 {
+		// An earlier pass was sent here by a redirect to another host.
+		h.drop(secrets())
 	}
 	if f := x.c.guard.check(u, x.req.AllowPrivate); f != nil {
 		return nil, f
@@ -90,6 +101,12 @@ func (x *exchange) header(u *url.URL) http.Header {
 		return nil
 	}
 	return out
+}
+
+func (h *hop) drop(names []string) {
+	for _, name := range names {
+		h.header.Del(name)
+	}
 }
 
 // ofConnection reports headers that belong to one connection or to the proxy
@@ -150,7 +167,7 @@ func cookies(own string, jar []*http.Cookie) string {
 func parseURL(raw string) (*url.URL, error) {
 	raw = strings.TrimSpace(raw)
 	if len(raw) > maxURL {
-		return nil, url.InvalidHostError("")
+		return nil, errURL
 	}
 	u, err := url.Parse(raw)
 	var escape url.EscapeError

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -158,9 +157,6 @@ func (x *exchange) ended(cause error) error {
 }
 
 func (c *Client) tlsConfig(serverName string) *tls.Config {
-	if ip := net.ParseIP(serverName); ip != nil {
-		serverName = ip.String()
-	}
 	return &tls.Config{
 		RootCAs:    c.opts.RootCAs,
 		MinVersion: tls.VersionTLS12,

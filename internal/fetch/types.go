@@ -26,11 +26,13 @@ type Request struct {
 	AllowPrivate bool
 	// KeepHeaders is the allow-list of Page.Headers, lower-case.
 	KeepHeaders []string
-	// Hops is the number of redirects already followed in earlier passes.
+	// Hops is the number of redirects already followed in earlier passes. With any,
+	// URL is another origin's and Authorization and Cookie are not sent.
 	Hops int
 
 	// OnAnswer is called with each answer's status and header (redirects too)
-	// before its body is read; Retry-After is already parsed. May be nil.
+	// before its body is read; Retry-After is already parsed. A proxy's own 407 is
+	// no answer. May be nil.
 	OnAnswer func(ctx context.Context, a Answer)
 	// OnRedirect is asked before a redirect is followed to another host. An error
 	// ends the exchange: *Stop with an Outcome of its own, any other as it is.
@@ -82,7 +84,8 @@ type Limits struct {
 
 // Result is what an exchange came to. It is never an error: what went wrong is
 // the Outcome's class and reason. Err is not nil only where the caller's own
-// hooks or the body store failed (disk full): infrastructure, not HTTP.
+// hooks or the body store failed (disk full): infrastructure, not HTTP. The
+// Outcome then has no class.
 type Result struct {
 	Outcome crawl.Outcome
 	Page    crawl.Page

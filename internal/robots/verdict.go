@@ -11,8 +11,10 @@ const (
 	// TTL is how long a robots.txt that could be read, or is not there, counts
 	// (RFC 9309 §2.4: at most 24 h).
 	TTL = 24 * time.Hour
-	// UnreachableTTL is after how long an origin that gave none is asked again.
+	// UnreachableTTL is after how long an origin that answered 5xx is asked again,
+	// SilentTTL one that gave no answer: that may have been the proxy.
 	UnreachableTTL = 5 * time.Minute
+	SilentTTL      = 30 * time.Second
 	// MaxRedirects is how many redirects to a robots.txt are followed (§2.3.1.2).
 	MaxRedirects = 5
 )
@@ -63,20 +65,25 @@ func (e Entry) CrawlDelay() (time.Duration, bool) {
 
 // TTL returns how long e is to be kept.
 func (e Entry) TTL() time.Duration {
-	if e.Access == Closed {
-		return UnreachableTTL
+	switch {
+	case e.Access != Closed:
+		return TTL
+	case e.Status == 0:
+		return SilentTTL
 	}
-	return TTL
+	return UnreachableTTL
 }
 
 // Judge returns what the exchange that asked for a robots.txt means (RFC 9309
 // §2.3.1); body is what came of it. It reports false for an outcome that says
-// nothing about the origin (the proxy's fault, a deferral, a cancel): nothing is
-// to be kept then.
+// nothing about its robots.txt, and nothing is to be kept then: the proxy's fault,
+// a deferral, a cancel, or a host that does not exist or may not be asked, which is
+// the page's own end too.
 //
-// 4xx allows everything, 5xx and no answer nothing. 408, 425 and 429 count as no
-// answer: they ask for patience, not for a crawl. Of a file that is too large the
-// part that came counts.
+// 4xx allows everything, 5xx and no answer nothing. 408, 425 and 429 count as 5xx:
+// they ask for patience, not for a crawl. Redirects that lead nowhere or where we
+// must not go count as 4xx (§2.3.1.2). Of a file that is too large the part that
+// came counts.
 func Judge(o crawl.Outcome, body []byte, userAgent string) (Entry, bool) {
 	e := Entry{Access: Closed, Status: o.Status}
 	switch o.Class {
@@ -90,7 +97,12 @@ func Judge(o crawl.Outcome, body []byte, userAgent string) (Entry, bool) {
 		if o.Status >= 300 && o.Status <= 499 {
 			e.Access = Open
 		}
-	case crawl.TargetTransient, crawl.Ambiguous, crawl.Permanent:
+	case crawl.Permanent:
+		if o.Status == 0 {
+			return Entry{}, false
+		}
+		e.Access = Open
+	case crawl.TargetTransient, crawl.Ambiguous:
 	default:
 		return Entry{}, false
 	}

@@ -29,7 +29,8 @@ func TestTheAnswerDecidesWhatMayBeAsked(t *testing.T) {
 		{"503", crawl.Outcome{Class: crawl.TargetTransient, Status: 503}, robots.Closed, true},
 		{"501", crawl.Outcome{Class: crawl.TargetPermanent, Status: 501}, robots.Closed, true},
 		{"a timeout", crawl.Outcome{Class: crawl.Ambiguous, Reason: crawl.ReasonTimeout}, robots.Closed, true},
-		{"no such host", crawl.Outcome{Class: crawl.Permanent, Reason: crawl.ReasonNoSuchHost}, robots.Closed, true},
+		{"no such host", crawl.Outcome{Class: crawl.Permanent, Reason: crawl.ReasonNoSuchHost}, "", false},
+		{"a redirect to a private address", crawl.Outcome{Class: crawl.Permanent, Status: 302, Reason: crawl.ReasonAddressNotAllowed}, robots.Open, true},
 		{"too large", crawl.Outcome{Class: crawl.TooLarge, Status: 200}, robots.ByRules, true},
 		{"the proxy's fault", crawl.Outcome{Class: crawl.ProxyFault}, "", false},
 		{"the proxy's password", crawl.Outcome{Class: crawl.ProxyAuth}, "", false},
@@ -44,6 +45,9 @@ func TestTheAnswerDecidesWhatMayBeAsked(t *testing.T) {
 		ttl := robots.TTL
 		if tc.access == robots.Closed {
 			ttl = robots.UnreachableTTL
+			if tc.outcome.Status == 0 {
+				ttl = robots.SilentTTL
+			}
 		}
 		if ok && e.TTL() != ttl {
 			t.Errorf("%s: kept for %v", tc.name, e.TTL())
