@@ -40,6 +40,10 @@ type Leaser interface {
 	// not-before included.
 	Turns(ctx context.Context, hosts []string) ([]time.Duration, error)
 
+	// Capacity returns how many leases the eligible proxies carry at once: the sum
+	// of their concurrencies, those in quarantine or cooling left out.
+	Capacity(ctx context.Context, s proxypool.Selector) (int, error)
+
 	// ReleaseOn queues a release on a pipeline; the function returned gives its
 	// result after Exec, running the script again by itself after NOSCRIPT.
 	ReleaseOn(ctx context.Context, p redis.Pipeliner, r proxypool.ReleaseRequest) func(context.Context) (proxypool.Released, error)
@@ -52,6 +56,9 @@ type Frontier interface {
 	// States returns the runs' states, in the order asked; "" for a run that is not there.
 	States(ctx context.Context, runs []string) ([]frontier.RunState, error)
 	Counts(ctx context.Context, run string) (frontier.Counts, error)
+	URL(ctx context.Context, run, id string) (frontier.URLInfo, error)
+	// Cancel sets the run's cancel flag; idempotent.
+	Cancel(ctx context.Context, run string) error
 	Extras(ctx context.Context, run, id string) (crawl.Request, error)
 
 	// TakeOver makes feeder the run's only feeder; a lower number gets ErrFenced from then on.
@@ -70,7 +77,8 @@ type Frontier interface {
 	// OpenClaims returns up to n open claims from the run's queue of claims,
 	// starting at the position after; the next position is "" at the end.
 	OpenClaims(ctx context.Context, run, after string, n int) (claims []frontier.OpenClaim, next string, err error)
-	// SkipQueued ends up to n queued URLs as skipped and returns them.
+	// SkipQueued ends up to n queued URLs of a run that is being canceled as
+	// skipped. It returns each again until an Ack confirms its record.
 	SkipQueued(ctx context.Context, run string, reason crawl.Reason, n int) ([]frontier.Claim, error)
 	// RecordFiles returns the confirmed results file of each key, "" for none.
 	RecordFiles(ctx context.Context, run string, keys []crawl.RecordKey) ([]string, error)

@@ -61,6 +61,9 @@ type Grant struct {
 	// Proxy is nil for a direct lease.
 	Proxy *crawl.Proxy
 	Host  string
+	// Superseded says that another holder had this lease before: its request may
+	// be under way still.
+	Superseded bool
 	// Deadline is the local monotonic time until which the holder may trust the
 	// lease: TTL after the acquire was SENT, minus a margin.
 	Deadline time.Time
@@ -77,6 +80,9 @@ type Wait struct {
 type Ended struct {
 	// Outcome is what was committed, nil if nothing was.
 	Outcome []byte
+	// Fresh says that this very call (Settle) ended it: no execution had it, or one
+	// that committed nothing.
+	Fresh bool
 }
 
 // Renewal is the state of a lease that was renewed.

@@ -107,7 +107,8 @@ type AbortInput struct {
 	LeaseID string `json:"lease"`
 }
 
-// CampaignInput starts a Campaign workflow; everything else is in the frontier.
+// CampaignInput starts a Campaign workflow, on ControlQueue and under the id
+// RunName; everything else is in the frontier.
 type CampaignInput struct {
 	Campaign string `json:"campaign"`
 	Run      int    `json:"run"`
@@ -123,8 +124,14 @@ type FeedInput struct {
 	Campaign string        `json:"campaign"`
 	Run      int           `json:"run"`
 	For      time.Duration `json:"for"`
-	// Feeder is the fencing number of this feeder; a lower one stops.
+	// Feeder orders feeders: one that finds a higher number stops.
 	Feeder int64 `json:"feeder"`
+}
+
+// RunInput names a campaign's run, for Drain and Finalize.
+type RunInput struct {
+	Campaign string `json:"campaign"`
+	Run      int    `json:"run"`
 }
 
 // FeedResult is where the run stood at the end of the stretch.

@@ -62,9 +62,11 @@ type Ledgers struct {
 	Waited      time.Duration `json:"waited,omitempty"`
 	ProxyWaited time.Duration `json:"proxy_waited,omitempty"`
 	// Deferrals counts the passes that were deferred, Infra the passes in a row
-	// that Redis or the store failed.
+	// that Redis or the store failed, Pauses those in a row that found the
+	// campaign paused.
 	Deferrals int `json:"deferrals,omitempty"`
 	Infra     int `json:"infra,omitempty"`
+	Pauses    int `json:"pauses,omitempty"`
 	// Backoff is the last own backoff, which decorrelated jitter grows from.
 	Backoff time.Duration `json:"backoff,omitempty"`
 }

@@ -39,7 +39,8 @@ const (
 	// Ended: the lease was already ended without an outcome (reaped, released
 	// by a compensation). The next pass takes the next lease id.
 	Ended Class = "ended"
-	// RobotsDenied: robots.txt disallows the URL.
+	// RobotsDenied: robots.txt disallows the URL, or asks for a longer crawl-delay
+	// than the campaign waits for.
 	RobotsDenied Class = "robots_denied"
 )
 
@@ -73,6 +74,7 @@ const (
 	ReasonTerminated         Reason = "terminated"
 	ReasonTimedOut           Reason = "timed_out"
 	ReasonSkippedCanceled    Reason = "campaign_canceled"
+	ReasonCrawlDelayTooLong  Reason = "crawl_delay_too_long"
 )
 
 // Reasons that describe an attempt which is not (yet) the URL's end.
@@ -80,6 +82,7 @@ const (
 	ReasonConnectRefused Reason = "connect_refused"
 	ReasonConnectTimeout Reason = "connect_timeout"
 	ReasonConnectReset   Reason = "connect_reset"
+	ReasonDNS            Reason = "dns" // no usable answer; a name that does not exist is no_such_host
 	ReasonProxyStatus    Reason = "proxy_5xx"
 	ReasonProxyProtocol  Reason = "proxy_protocol"
 	ReasonTimeout        Reason = "timeout"
@@ -146,8 +149,9 @@ type Outcome struct {
 	Bytes     int64  `json:"bytes,omitempty"`
 	WireBytes int64  `json:"wire,omitempty"`
 	SHA256    string `json:"sha256,omitempty"`
-	// Committed says that the exchange ended and stands in the lease's record.
-	Committed bool `json:"committed,omitempty"`
+	// Held says that the pass had its lease when it ended, so that there is one
+	// to release.
+	Held bool `json:"held,omitempty"`
 }
 
 // RetryAfter returns the target's Retry-After, 0 for none.

@@ -1,6 +1,9 @@
 package crawl
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // RecordSchema is the version of Record.
 const RecordSchema = 1
@@ -81,3 +84,8 @@ type RecordKey struct {
 
 // Key returns the record's identity within its run.
 func (r Record) Key() RecordKey { return RecordKey{ID: r.ID, Replay: r.Replay} }
+
+// Stamp formats Unix milliseconds as records do: RFC 3339, milliseconds, UTC.
+func Stamp(ms int64) string {
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}

@@ -70,6 +70,7 @@ func (p packed) info(id string) URLInfo {
 	u := URLInfo{
 		ID: id, URL: p.url, Host: p.host, State: p.state, Replay: p.replay,
 		File: p.file, Proxy: p.proxy, RunID: p.runID,
+		Method: p.method, AcceptedMS: p.accept,
 	}
 	switch {
 	case p.state.Terminal():

@@ -220,8 +220,11 @@ type URLInfo struct {
 	State  crawl.State  `json:"state"`
 	Reason crawl.Reason `json:"reason,omitempty"`
 	Replay int          `json:"replay,omitempty"`
-	File   string       `json:"file,omitempty"`
-	Proxy  string       `json:"proxy,omitempty"`
+	// Method is empty for GET; AcceptedMS is Unix milliseconds.
+	Method     string `json:"method,omitempty"`
+	AcceptedMS int64  `json:"accepted_ms,omitempty"`
+	File       string `json:"file,omitempty"`
+	Proxy      string `json:"proxy,omitempty"`
 	// Why and Until are set while the URL waits.
 	Why   crawl.WaitReason `json:"why,omitempty"`
 	Until time.Time        `json:"until,omitzero"`

@@ -1,0 +1,213 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"holdfast/internal/crawl"
+	"holdfast/internal/fetch"
+	"holdfast/internal/robots"
+	"holdfast/proxypool"
+)
+
+const (
+	// robotsLock bounds one fetch of robots.txt; others wait for it.
+	robotsLock = 45 * time.Second
+	robotsPoll = 200 * time.Millisecond
+	// robotsAge is how long a worker goes by what it read from Redis.
+	robotsAge = time.Minute
+	// robotsKept is the number of origins that a worker remembers.
+	robotsKept = 4096
+)
+
+// robotsRuling is what robots.txt says about a pass: an outcome to end with, or
+// the crawl-delay to keep.
+type robotsRuling struct {
+	outcome *crawl.Outcome
+	delay   time.Duration
+}
+
+// robots obeys the target's robots.txt (RFC 9309). It is read once per origin and
+// day, over all workers, through a proxy, and that request takes a turn at the
+// host as any other does.
+func (p *pass) robots(ctx context.Context, target *url.URL) (robotsRuling, error) {
+	origin := crawl.Origin(target)
+	shelf := p.a.robots.of(p.campaign.Spec.UserAgent)
+	for left := patience; ; left -= robotsPoll {
+		entry, ok, err := shelf.get(ctx, origin)
+		if err != nil {
+			return robotsRuling{}, err
+		}
+		if ok {
+			return p.obey(entry, target), nil
+		}
+		locked, err := shelf.store.Lock(ctx, origin, p.holder, robotsLock)
+		if err != nil {
+			return robotsRuling{}, err
+		}
+		if locked {
+			return p.readRobots(ctx, shelf, origin, target)
+		}
+		if left <= 0 {
+			return robotsWait(patience), nil
+		}
+		if err := sleep(ctx, robotsPoll); err != nil {
+			return robotsRuling{}, err
+		}
+	}
+}
+
+func robotsWait(d time.Duration) robotsRuling {
+	return robotsRuling{outcome: &crawl.Outcome{Class: crawl.Deferred, Why: crawl.WaitRobots, WaitMS: ceilMS(d)}}
+}
+
+// obey applies what is known of the origin to the target.
+func (p *pass) obey(e robots.Entry, target *url.URL) robotsRuling {
+	if e.Access == robots.Closed {
+		return robotsWait(max(e.Left, time.Second)) // disallowed for now, asked again later
+	}
+	if !e.Allowed(target.RequestURI()) {
+		return robotsRuling{outcome: &crawl.Outcome{Class: crawl.RobotsDenied, Reason: crawl.ReasonRobotsDenied}}
+	}
+	delay, _ := e.CrawlDelay()
+	if delay > p.campaign.Spec.Politeness.CrawlDelayMax {
+		return robotsRuling{outcome: &crawl.Outcome{Class: crawl.RobotsDenied, Reason: crawl.ReasonCrawlDelayTooLong}}
+	}
+	return robotsRuling{delay: delay}
+}
+
+// readRobots fetches robots.txt under a lease of its own and stores what it means.
+func (p *pass) readRobots(ctx context.Context, shelf *robotsShelf, origin string, target *url.URL) (ruling robotsRuling, err error) {
+	defer func() {
+		// A lock that stays would hold every URL of the origin back for its time.
+		free, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewEvery)
+		defer cancel()
+		if e := shelf.store.Unlock(free, origin, p.holder); e != nil && err == nil {
+			err = e
+		}
+	}()
+	grant, out, err := p.acquire(ctx, crawl.RobotsLease(p.in.LeaseID), crawl.HostKey(target), p.limits())
+	if grant == nil {
+		return robotsRuling{outcome: out}, err
+	}
+	outcome, body, err := p.fetchRobots(ctx, grant, target)
+	if err != nil {
+		return robotsRuling{}, err
+	}
+	entry, ok := robots.Judge(outcome, body, p.campaign.Spec.UserAgent)
+	switch {
+	case ok:
+	case outcome.Class == crawl.Deferred: // its own redirect's turn, a closed host
+		return robotsRuling{outcome: &crawl.Outcome{Class: crawl.Deferred, Why: outcome.Why, WaitMS: outcome.WaitMS}}, nil
+	case outcome.Exchanged(): // the proxy's fault says nothing about the origin
+		return robotsWait(time.Second), nil
+	default: // aborted, handed on
+		return robotsRuling{outcome: &outcome}, nil
+	}
+	if err := shelf.put(ctx, origin, entry); err != nil {
+		return robotsRuling{}, err
+	}
+	entry.Left = entry.TTL()
+	return p.obey(entry, target), nil
+}
+
+// fetchRobots makes the exchange and releases its lease.
+func (p *pass) fetchRobots(ctx context.Context, grant *proxypool.Grant, target *url.URL) (crawl.Outcome, []byte, error) {
+	var body robots.Buffer
+	request := fetch.Request{
+		Method: "GET", URL: (&url.URL{Scheme: target.Scheme, Host: target.Host, Path: "/robots.txt"}).String(),
+		Proxy: grant.Proxy, AllowPrivate: p.campaign.Spec.AllowPrivate,
+		Limits:  fetch.Limits{Total: crawl.DefaultTimeout, MaxRedirects: robots.MaxRedirects},
+		NewBody: func() (fetch.Body, error) { return &body, nil },
+	}
+	request.UserAgent, request.From = identity(p.campaign.Spec, p.a.Version)
+	held := p.hold(ctx, grant)
+	defer held.letGo()
+	p.hooks(&request, held, p.limits())
+	out := p.a.Exchange.Do(held.ctx, request).Outcome
+	if out.Class == crawl.Canceled {
+		broken, err := p.broken(held, out)
+		if err != nil {
+			return crawl.Outcome{}, nil, err
+		}
+		out = broken
+	}
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewEvery)
+	defer cancel()
+	_, err := p.a.Pool.Release(release, proxypool.ReleaseRequest{LeaseID: grant.LeaseID, Verdict: crawl.VerdictOf(out)})
+	if err != nil {
+		return crawl.Outcome{}, nil, fmt.Errorf("release robots lease: %w", err)
+	}
+	return out, body.Bytes(), nil
+}
+
+// robotsShelves keep a store and a small memory for each user agent.
+type robotsShelves struct {
+	redis   redis.UniversalClient
+	mu      sync.Mutex
+	byAgent map[string]*robotsShelf
+}
+
+type robotsShelf struct {
+	store *robots.Store
+	mu    sync.Mutex
+	known map[string]knownRobots
+}
+
+type knownRobots struct {
+	entry robots.Entry
+	until time.Time
+}
+
+func (s *robotsShelves) of(userAgent string) *robotsShelf {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shelf, ok := s.byAgent[userAgent]
+	if !ok {
+		shelf = &robotsShelf{store: robots.NewStore(s.redis, userAgent), known: map[string]knownRobots{}}
+		s.byAgent[userAgent] = shelf
+	}
+	return shelf
+}
+
+func (s *robotsShelf) get(ctx context.Context, origin string) (robots.Entry, bool, error) {
+	s.mu.Lock()
+	k, ok := s.known[origin]
+	s.mu.Unlock()
+	if ok && time.Now().Before(k.until) {
+		return k.entry, true, nil
+	}
+	entry, ok, err := s.store.Get(ctx, origin)
+	if err != nil || !ok {
+		return robots.Entry{}, false, err
+	}
+	s.remember(origin, entry, entry.Left)
+	return entry, true, nil
+}
+
+func (s *robotsShelf) put(ctx context.Context, origin string, e robots.Entry) error {
+	if err := s.store.Put(ctx, origin, e, e.TTL()); err != nil {
+		return err
+	}
+	s.remember(origin, e, e.TTL())
+	return nil
+}
+
+// remember keeps an entry for a minute; one that closes the origin not at all, so
+// that its end is seen at once.
+func (s *robotsShelf) remember(origin string, e robots.Entry, left time.Duration) {
+	if e.Access == robots.Closed {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) >= robotsKept {
+		clear(s.known)
+	}
+	s.known[origin] = knownRobots{entry: e, until: time.Now().Add(min(left, robotsAge))}
+}

@@ -1,0 +1,121 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/internal/crawl"
+	"holdfast/internal/frontier"
+)
+
+// A claim younger than this is somebody's work in progress.
+const claimAge = 30 * time.Second
+
+const (
+	sweepPage     = 200
+	asksAtOnce    = 16
+	cancelsAtOnce = 50
+)
+
+// sweep asks Temporal what became of a run's open claims: a claim whose workflow
+// was never started goes back to the queue, one whose workflow ended without its
+// ack (terminated, timed out, gone) becomes a dead letter with that reason.
+func (a *Activities) sweep(ctx context.Context, run, campaign string, number int) error {
+	return a.eachOpenClaim(ctx, run, asksAtOnce, func(c frontier.OpenClaim) error {
+		if c.Age < claimAge {
+			return nil
+		}
+		return a.sweepClaim(ctx, run, crawl.Task{Campaign: campaign, Run: number, ID: c.ID, Replay: c.Replay}, c)
+	})
+}
+
+// eachOpenClaim walks the open claims, atOnce in parallel.
+func (a *Activities) eachOpenClaim(ctx context.Context, run string, atOnce int, do func(frontier.OpenClaim) error) error {
+	for after := ""; ; {
+		claims, next, err := a.Frontier.OpenClaims(ctx, run, after, sweepPage)
+		if err != nil {
+			return fmt.Errorf("list open claims: %w", err)
+		}
+		var group errgroup.Group
+		group.SetLimit(atOnce)
+		for _, c := range claims {
+			group.Go(func() error { return do(c) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		if next == "" {
+			return nil
+		}
+		after = next
+	}
+}
+
+func (a *Activities) sweepClaim(ctx context.Context, run string, t crawl.Task, c frontier.OpenClaim) error {
+	d, err := a.Temporal.DescribeWorkflowExecution(ctx, t.WorkflowID(), "")
+	var gone *serviceerror.NotFound
+	switch {
+	case errors.As(err, &gone) && c.RunID == "":
+		return a.Frontier.Requeue(ctx, run, c.ID, c.Epoch)
+	case errors.As(err, &gone):
+		return a.bury(ctx, run, t, crawl.ReasonLost)
+	case err != nil:
+		return fmt.Errorf("describe %s: %w", t.WorkflowID(), err)
+	}
+	switch d.GetWorkflowExecutionInfo().GetStatus() {
+	case enums.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+		return a.bury(ctx, run, t, crawl.ReasonTerminated)
+	case enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+		return a.bury(ctx, run, t, crawl.ReasonTimedOut)
+	case enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_CANCELED:
+		// It acked before it closed; that this claim is open still means that
+		// Redis lost the ack.
+		return a.bury(ctx, run, t, crawl.ReasonLost)
+	}
+	return nil
+}
+
+// bury ends a URL whose workflow can no longer do so, with its record.
+func (a *Activities) bury(ctx context.Context, run string, t crawl.Task, reason crawl.Reason) error {
+	return a.conclude(ctx, run, t, crawl.Failed, reason)
+}
+
+// conclude ends a URL that no workflow will end, unless it has ended meanwhile.
+func (a *Activities) conclude(ctx context.Context, run string, t crawl.Task, state crawl.State, reason crawl.Reason) error {
+	info, err := a.Frontier.URL(ctx, run, t.ID)
+	if err != nil {
+		return fmt.Errorf("read URL %s: %w", t.ID, err)
+	}
+	if info.State.Terminal() {
+		return nil // acked since the claim was listed
+	}
+	t.URL, t.Method, t.AcceptedMS = info.URL, info.Method, info.AcceptedMS
+	return a.inter(ctx, run, t, state, reason)
+}
+
+// inter writes the record of a URL that no workflow ends, then acks it.
+func (a *Activities) inter(ctx context.Context, run string, t crawl.Task, state crawl.State, reason crawl.Reason) error {
+	r := crawl.Record{
+		Schema: crawl.RecordSchema, Campaign: t.Campaign, Run: t.Run, Replay: t.Replay, ID: t.ID, URL: t.URL,
+		Method: t.EffectiveMethod(), State: state, Reason: &reason, Attempts: []crawl.Attempt{},
+		Accepted: crawl.Stamp(t.AcceptedMS), Ended: crawl.Stamp(time.Now().UnixMilli()), WorkflowID: t.WorkflowID(),
+	}
+	file, err := a.write(ctx, r)
+	if err != nil {
+		return err
+	}
+	acked, err := a.Frontier.Ack(ctx, run, frontier.Ack{ID: t.ID, Replay: t.Replay, State: state, Reason: reason, File: file})
+	if err != nil {
+		return fmt.Errorf("ack %s: %w", t.ID, err)
+	}
+	if !acked.First && acked.File != file {
+		return a.Sink.Drop(ctx, r, file)
+	}
+	return nil
+}

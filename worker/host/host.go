@@ -1,0 +1,216 @@
+// Package host runs Holdfast's workflows and activities against a Temporal
+// cluster and a Redis: what the worker program and the all-in-one both do.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"go.uber.org/zap"
+
+	"holdfast/activities"
+	"holdfast/internal/fetch"
+	"holdfast/internal/frontier"
+	"holdfast/proxypool"
+	"holdfast/workflows"
+)
+
+// Config says what a host runs on.
+type Config struct {
+	// Temporal is a client that nothing else closes, Namespace its namespace. Required.
+	Temporal  client.Client
+	Namespace string
+	// Redis holds the pool and the frontier. Required.
+	Redis redis.UniversalClient
+	// Sink takes the results; SinkURL is how it is registered. Required.
+	Sink    activities.Sink
+	SinkURL string
+	// Worker names this process in records: name/pid/start. Required.
+	Worker string
+	// Version is Holdfast's own, for the User-Agent. Required.
+	Version string
+	// Log takes warnings, and one line an attempt at debug level. Required.
+	Log *zap.Logger
+	// Slots is the number of URLs in flight here. Default 256.
+	Slots int
+	// Queue, if set, makes this a fetch worker on that task queue alone, for
+	// campaigns that name it as their fetch queue. Default: the URL and control queues.
+	Queue string
+	// Grace is how long fetches under way may go on after a stop. Default 40 s.
+	Grace time.Duration
+}
+
+// Defaults of Config.
+const (
+	DefaultSlots = 256
+	DefaultGrace = 40 * time.Second
+)
+
+// handOnBefore is how long before the end of the grace fetches still under way
+// are given up, so that their leases go back before the process does.
+const handOnBefore = 5 * time.Second
+
+// Host is a running worker.
+type Host struct {
+	cfg     Config
+	acts    *activities.Activities
+	pool    *proxypool.Pool
+	workers []worker.Worker
+}
+
+// New checks the configuration and the registered sink, and prepares the workers.
+// A worker whose sink is not the registered one is refused: the results of one
+// deployment are in one place.
+func New(ctx context.Context, cfg Config) (*Host, error) {
+	if cfg.Slots <= 0 {
+		cfg.Slots = DefaultSlots
+	}
+	if cfg.Grace <= 0 {
+		cfg.Grace = DefaultGrace
+	}
+	store := frontier.New(cfg.Redis, frontier.Options{})
+	registered, err := store.RegisterSink(ctx, cfg.SinkURL)
+	if err != nil {
+		return nil, fmt.Errorf("register results %s: %w", cfg.SinkURL, err)
+	}
+	if registered != cfg.SinkURL {
+		return nil, &SinkError{Registered: registered, Wanted: cfg.SinkURL}
+	}
+	h := &Host{cfg: cfg, pool: proxypool.New(cfg.Redis, proxypool.Options{})}
+	h.acts = activities.New(activities.Config{
+		Pool: h.pool, Frontier: store, Sink: cfg.Sink, Exchange: fetch.New(fetch.Options{}),
+		Redis: cfg.Redis, Temporal: cfg.Temporal, Namespace: cfg.Namespace,
+		Worker: cfg.Worker, Slots: cfg.Slots, Version: cfg.Version, Log: cfg.Log,
+	})
+	h.workers = h.build()
+	return h, nil
+}
+
+// SinkError says that another results store is registered.
+type SinkError struct{ Registered, Wanted string }
+
+func (e *SinkError) Error() string {
+	return fmt.Sprintf("results are registered as %s, this worker would write to %s", e.Registered, e.Wanted)
+}
+
+// build makes the workers. A fetch holds a workflow-task slot and a local-activity
+// slot, so both have the same number; campaigns have a queue and slots of their own.
+func (h *Host) build() []worker.Worker {
+	options := worker.Options{
+		Identity:                                h.cfg.Worker,
+		MaxConcurrentWorkflowTaskExecutionSize:  h.cfg.Slots,
+		MaxConcurrentLocalActivityExecutionSize: h.cfg.Slots,
+		MaxConcurrentActivityExecutionSize:      h.cfg.Slots,
+		WorkerStopTimeout:                       h.cfg.Grace,
+		// The detector's second is short for a machine with noisy neighbours.
+		DeadlockDetectionTimeout: 10 * time.Second,
+	}
+	if h.cfg.Queue != "" {
+		options.DisableWorkflowWorker = true
+		w := worker.New(h.cfg.Temporal, h.cfg.Queue, options)
+		h.register(w, workflows.ActivityFetch)
+		return []worker.Worker{w}
+	}
+	urls := worker.New(h.cfg.Temporal, workflows.TaskQueue, options)
+	urls.RegisterWorkflowWithOptions(workflows.URL, workflow.RegisterOptions{Name: workflows.URLWorkflow})
+	h.register(urls, workflows.ActivityFetch, workflows.ActivityFinish, workflows.ActivityAbort)
+
+	options.MaxConcurrentWorkflowTaskExecutionSize = 32
+	options.MaxConcurrentLocalActivityExecutionSize = 32
+	options.MaxConcurrentActivityExecutionSize = 64
+	control := worker.New(h.cfg.Temporal, workflows.ControlQueue, options)
+	control.RegisterWorkflowWithOptions(workflows.Campaign, workflow.RegisterOptions{Name: workflows.CampaignWorkflow})
+	h.register(control, workflows.ActivityFeed, workflows.ActivityDrain, workflows.ActivityFinalize)
+	return []worker.Worker{urls, control}
+}
+
+func (h *Host) register(w worker.Worker, names ...string) {
+	named := h.acts.Named()
+	for _, name := range names {
+		w.RegisterActivityWithOptions(named[name], activity.RegisterOptions{Name: name})
+	}
+}
+
+// Run works until ctx ends, then drains: no new lease is taken, fetches under way
+// may end, those still there shortly before the grace is over are handed on.
+func (h *Host) Run(ctx context.Context) error {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go h.watchRuns(background)
+	go h.reap(background)
+	for i, w := range h.workers {
+		if err := w.Start(); err != nil {
+			for _, started := range h.workers[:i] {
+				started.Stop()
+			}
+			return fmt.Errorf("start worker: %w", err)
+		}
+	}
+	<-ctx.Done()
+	h.drain()
+	return nil
+}
+
+func (h *Host) drain() {
+	h.acts.DrainFetches()
+	handOn := time.AfterFunc(max(h.cfg.Grace-handOnBefore, 0), h.acts.HandOn)
+	defer handOn.Stop()
+	done := make(chan struct{}, len(h.workers))
+	for _, w := range h.workers {
+		go func() {
+			w.Stop()
+			done <- struct{}{}
+		}()
+	}
+	for range h.workers {
+		<-done
+	}
+}
+
+// Periods of the background work.
+const (
+	watchEvery = time.Second
+	reapEvery  = 5 * time.Second
+)
+
+// watchRuns ends the fetches of canceled campaigns within a second.
+func (h *Host) watchRuns(ctx context.Context) {
+	every(ctx, watchEvery, func() {
+		if err := h.acts.AbortCanceled(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			h.cfg.Log.Warn("watch campaigns", zap.Error(err))
+		}
+	})
+}
+
+// reap frees the leases of holders that are gone.
+func (h *Host) reap(ctx context.Context) {
+	every(ctx, reapEvery, func() {
+		n, err := h.pool.Reap(ctx)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			h.cfg.Log.Warn("reap leases", zap.Error(err))
+		}
+		if n > 0 {
+			h.cfg.Log.Info("reaped expired leases", zap.Int("leases", n))
+		}
+	})
+}
+
+func every(ctx context.Context, d time.Duration, do func()) {
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			do()
+		}
+	}
+}
