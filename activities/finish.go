@@ -94,7 +94,7 @@ func (a *Activities) queueAck(ctx context.Context, pipe redis.Pipeliner, in work
 				return nil
 			}
 			return a.Frontier.Park(ctx, run, frontier.Parked{
-				ID: in.Task.ID, Replay: in.Task.Replay, Why: in.Decision.Why, Wait: in.Decision.Delay,
+				ID: in.Task.ID, Replay: in.Task.Replay, Why: in.Decision.Why, Wait: in.Decision.Delay, Token: in.LeaseID,
 			})
 		}
 	}

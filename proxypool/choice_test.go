@@ -55,7 +55,7 @@ func TestAnIllProxyIsAskedLessOften(t *testing.T) {
 	b := onMini(t, proxypool.Options{})
 	b.proxies(2, proxypool.ImportOptions{})
 	used := map[string]int{}
-	for i := range 400 {
+	for i := range 150 {
 		g := b.granted(ask(fmt.Sprint(i), proxied))
 		used[g.Proxy.ID]++
 		v := crawl.ProxySuccess

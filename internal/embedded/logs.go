@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"go.temporal.io/server/common/log"
@@ -29,7 +30,9 @@ func openLog(path string) (log.Logger, func() error, error) {
 	enc := zap.NewProductionEncoderConfig()
 	enc.EncodeTime = zapcore.ISO8601TimeEncoder
 	core := zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.Lock(f), zapcore.WarnLevel)
-	zl := zap.New(core, zap.WithFatalHook(goOn{}), zap.WithPanicHook(goOn{}))
+	// Goroutines that outlive the server's Stop find the file closed: not an event.
+	lost := zap.ErrorOutput(zapcore.AddSync(io.Discard))
+	zl := zap.New(core, lost, zap.WithFatalHook(goOn{}), zap.WithPanicHook(goOn{}))
 	return log.NewZapLogger(zl), f.Close, nil
 }
 

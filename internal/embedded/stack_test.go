@@ -179,15 +179,13 @@ func TestAKilledStackIsBackWithinFifteenSeconds(t *testing.T) {
 	dir := t.TempDir()
 	p := startChild(t, dir)
 	c := dial(t, p.temporal)
-	func() {
-		t.Run("before", func(t *testing.T) {
-			startWorker(t, c)
-			begin(ctx, t, c, "survivor")
-			if n := found(ctx, t, c, "WorkflowId = 'survivor'"); n != 1 {
-				t.Fatalf("found %d", n)
-			}
-		})
-	}()
+	t.Run("a workflow waits", func(t *testing.T) {
+		startWorker(t, c)
+		begin(ctx, t, c, "survivor")
+		if n := found(ctx, t, c, "WorkflowId = 'survivor'"); n != 1 {
+			t.Fatalf("found %d", n)
+		}
+	})
 	r := redis.NewClient(&redis.Options{Addr: p.redis, DisableIdentity: true})
 	if err := r.Set(ctx, "kept", "yes", 0).Err(); err != nil {
 		t.Fatal(err)

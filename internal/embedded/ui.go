@@ -52,14 +52,21 @@ func startUI(p Ports, namespace string, warn func(error)) (*webUI, error) {
 	return u, nil
 }
 
-// stop lets requests end until ctx does.
+// uiPatience is how long open pages may finish what they ask; they poll.
+const uiPatience = time.Second
+
 func (u *webUI) stop(ctx context.Context) error {
-	err := u.server.Shutdown(ctx)
-	if err != nil {
-		err = fmt.Errorf("stop web ui: %w", errors.Join(err, u.server.Close()))
+	ctx, cancel := context.WithTimeout(ctx, uiPatience)
+	defer cancel()
+	var err error
+	if u.server.Shutdown(ctx) != nil {
+		err = u.server.Close()
 	}
 	<-u.done
-	return err
+	if err != nil {
+		return fmt.Errorf("stop web ui: %w", err)
+	}
+	return nil
 }
 
 func uiHandler(p Ports, namespace string) (http.Handler, error) {

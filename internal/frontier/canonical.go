@@ -46,6 +46,10 @@ func Canonical(raw string) (string, error) {
 	case !utf8.ValidString(raw):
 		return "", &URLError{"the URL is not UTF-8", "percent-encode other bytes"}
 	}
+	// The parser's work grows with the square of these; no honest URL has many.
+	if strings.Count(authority(raw), "@") > 8 {
+		return "", &URLError{"not a valid URL", "its host part holds many @"}
+	}
 	u, err := whatwg.Parse(raw)
 	if err != nil {
 		return "", &URLError{"not a valid URL", "write it in full: https://example.org/page"}
@@ -71,6 +75,16 @@ func Canonical(raw string) (string, error) {
 		b.WriteString("?" + q)
 	}
 	return b.String(), nil
+}
+
+// authority returns about the part between scheme and path.
+func authority(raw string) string {
+	_, rest, _ := strings.Cut(raw, ":")
+	rest = strings.TrimLeft(rest, "/\\ \t\r\n")
+	if end := strings.IndexAny(rest, `/\?#`); end >= 0 {
+		rest = rest[:end]
+	}
+	return rest
 }
 
 // sortQuery sorts by name and keeps the order within a name, which may matter to

@@ -61,7 +61,7 @@ func TestCanonicalRefuses(t *testing.T) {
 		"", "/a", "example.org/a", "ftp://example.org/", "file:///etc/passwd", "javascript:alert(1)", "data:,x",
 		"mailto:a@b.example", "http://", "http:///", "http://exa mple.org/", "http://example.org:99999/", "http://[::1/",
 		"http://a%00b/", "http://example.org/\xff", "http://example.org/" + strings.Repeat("a", frontier.MaxURL),
-		"http://secret:word@exa mple/",
+		"http://secret:word@exa mple/", "http://" + strings.Repeat("@", 4000) + "example.org/",
 	} {
 		got, err := frontier.Canonical(raw)
 		var u *frontier.URLError

@@ -38,6 +38,11 @@ func TestAURLLivesFromTheQueueToItsEnd(t *testing.T) {
 		if over, err := b.FinishIfIdle(ctx, run); err != nil || over {
 			t.Fatalf("finished with a waiting URL: %v, %v", over, err)
 		}
+		info, err := b.URL(ctx, run, id)
+		must(t, err)
+		if info.State != crawl.Waiting || info.Why != crawl.WaitNotBefore || !info.Until.Equal(groups[0].Until) || info.RunID != "r1" || info.Reason != "" {
+			t.Fatalf("waiting URL: %+v", info)
+		}
 		must(t, b.Park(ctx, run, frontier.Parked{ID: id}))
 		if groups, _ := b.Waiting(ctx, run); len(groups) != 0 {
 			t.Fatalf("groups after the wait: %+v", groups)
@@ -56,7 +61,7 @@ func TestAURLLivesFromTheQueueToItsEnd(t *testing.T) {
 		if n := b.counts(t, run); n != want {
 			t.Fatalf("counts %+v, want %+v", n, want)
 		}
-		info, err := b.URL(ctx, run, id)
+		info, err = b.URL(ctx, run, id)
 		must(t, err)
 		if info.State != crawl.Completed || info.File != "pages-w1" || info.Proxy != "p1" || info.URL != "http://a.example/?b=1&a=2" {
 			t.Fatalf("URL: %+v", info)
@@ -206,7 +211,7 @@ func TestAGivenBackClaimGetsANewEpoch(t *testing.T) {
 		must(t, b.MarkStarted(ctx, run, []frontier.Started{{ID: first.ID, Epoch: first.Epoch, RunID: "old"}}))
 		open, next, err := b.OpenClaims(ctx, run, "", 10)
 		must(t, err)
-		if len(open) != 1 || next != "" || open[0].RunID != "" || open[0].Epoch != again.Epoch || open[0].State != crawl.Running {
+		if len(open) != 1 || next != "" || open[0].RunID != "" || open[0].Epoch != again.Epoch || open[0].State != crawl.Running || open[0].URL != first.URL || open[0].AcceptedMS != first.AcceptedMS {
 			t.Fatalf("open claims: %+v, %q", open, next)
 		}
 	})
@@ -358,4 +363,47 @@ func TestAckRunsAgainAfterNOSCRIPTInAPipeline(t *testing.T) {
 			t.Errorf("ack of an unknown URL: %v", err)
 		}
 	})
+}
+
+func TestAPassThatWaitsIsCountedOnceHoweverOftenItParks(t *testing.T) {
+	t.Parallel()
+	b := onMiniredis(t)
+	ctx := context.Background()
+	run := b.start(t, "http://a.example/")
+	id := b.claim(t, run, 1, "a.example:80")[0].ID
+	for range 3 {
+		must(t, b.Park(ctx, run, frontier.Parked{ID: id, Why: crawl.WaitBackoff, Wait: time.Hour, Token: "lease/1"}))
+	}
+	must(t, b.Park(ctx, run, frontier.Parked{ID: id, Why: crawl.WaitBackoff, Wait: time.Hour, Token: "lease/2"}))
+	must(t, b.Park(ctx, run, frontier.Parked{ID: id, Replay: 1, Why: crawl.WaitBackoff, Wait: time.Hour}))
+	if n := b.counts(t, run); n.Waits != 2 || n.Waiting != 1 {
+		t.Errorf("counts: %+v", n)
+	}
+	if err := b.Park(ctx, run, frontier.Parked{ID: "x", Wait: time.Hour}); !errors.Is(err, frontier.ErrNoURL) {
+		t.Errorf("unknown id: %v", err)
+	}
+}
+
+func TestTheBooksTakeNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	b := onMiniredis(t)
+	ctx := context.Background()
+	run := b.start(t, "http://a.example/")
+	e := entries(t, "http://b.example/")[0]
+	for _, broken := range []frontier.Entry{
+		{ID: e.ID, Host: "h\x00", Request: e.Request},
+		{ID: e.ID, Host: e.Host, Parent: "p\t", Request: e.Request},
+		{ID: e.ID, Host: e.Host, Request: crawl.Request{URL: "http://b.example/\t"}},
+		{Host: e.Host, Request: e.Request},
+	} {
+		if _, err := b.Add(ctx, run, []frontier.Entry{broken}); err == nil {
+			t.Errorf("%+v was taken", broken)
+		}
+	}
+	if _, err := b.Ack(ctx, run, frontier.Ack{ID: e.ID, State: crawl.Failed, Reason: "a\tb"}); err == nil {
+		t.Error("a reason with a tab was taken")
+	}
+	if n := b.counts(t, run); n.Accepted != 1 {
+		t.Errorf("counts: %+v", n)
+	}
 }

@@ -238,7 +238,7 @@ func TestAClaimThatNobodyHeardOfIsFoundAndGivenBack(t *testing.T) {
 
 func TestAURLsBytesAreBounded(t *testing.T) {
 	t.Parallel()
-	const n = 5000
+	const n = 3000
 	// Bytes of Redis 7 a URL of 60 bytes, keys and lists of the run included; the
 	// package's doc states them.
 	const maxQueued, maxEnded = 430, 300

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type machine struct {
 	sealed bool
 	feeder int64
 	batch  int
+	steps  int
 	urls   map[string]*modelURL
 	order  []string
 	epochs map[int64]bool
@@ -284,6 +286,9 @@ func (m *machine) Check(r *rapid.T) {
 	if info.Counts != want {
 		r.Fatalf("counts\n%+v, want\n%+v", info.Counts, want)
 	}
+	m.steps++
+	var keys []crawl.RecordKey
+	var files []string
 	queued, running, waiting, open := map[string]int64{}, map[string]int64{}, map[string]int64{}, 0
 	for id, u := range m.urls {
 		switch u.state {
@@ -296,9 +301,16 @@ func (m *machine) Check(r *rapid.T) {
 			waiting[u.host+" "+string(u.why)]++
 			open++
 		}
-		if got, err := m.b.URL(ctx, m.run, id); err != nil || got.State != u.state || (u.state.Terminal() && got.File != u.file) {
-			r.Fatalf("URL %+v, %v; want %+v", got, err, u)
+		keys, files = append(keys, crawl.RecordKey{ID: id}), append(files, u.file)
+	}
+	if n := len(m.order); n > 0 {
+		id := m.order[m.steps%n]
+		if got, err := m.b.URL(ctx, m.run, id); err != nil || got.State != m.urls[id].state {
+			r.Fatalf("URL %+v, %v; want %+v", got, err, m.urls[id])
 		}
+	}
+	if got, err := m.b.RecordFiles(ctx, m.run, keys); err != nil || !slices.Equal(got, files) {
+		r.Fatalf("files %q, %v; want %q", got, err, files)
 	}
 	hosts, err := m.b.Peek(ctx, m.run, 10)
 	if err != nil || len(hosts) != len(queued) {

@@ -67,9 +67,16 @@ func (p packed) claim(id string) Claim {
 }
 
 func (p packed) info(id string) URLInfo {
-	u := URLInfo{ID: id, URL: p.url, Host: p.host, State: p.state, Replay: p.replay, File: p.file, Proxy: p.proxy, Method: p.method, AcceptedMS: p.accept}
-	if p.state.Terminal() {
+	u := URLInfo{
+		ID: id, URL: p.url, Host: p.host, State: p.state, Replay: p.replay,
+		File: p.file, Proxy: p.proxy, RunID: p.runID,
+		Method: p.method, AcceptedMS: p.accept,
+	}
+	switch {
+	case p.state.Terminal():
 		u.Reason = crawl.Reason(p.word)
+	case p.state == crawl.Waiting:
+		u.Why, u.Until = crawl.WaitReason(p.word), time.UnixMilli(p.untilMS).UTC()
 	}
 	return u
 }
@@ -78,6 +85,8 @@ func (p packed) open(id string, nowMS int64) OpenClaim {
 	return OpenClaim{
 		ID: id, Replay: p.replay, Epoch: p.epoch, RunID: p.runID, State: p.state,
 		Age: time.Duration(nowMS-p.sinceMS) * time.Millisecond,
+		URL: p.url, Method: p.method, Host: p.host, Depth: p.depth, Parent: p.parent,
+		AcceptedMS: p.accept, Extras: p.extras,
 	}
 }
 

@@ -202,6 +202,14 @@ type OpenClaim struct {
 	// Age is the time since the claim.
 	Age   time.Duration
 	State crawl.State
+	// The request, for whoever has to write its record.
+	URL        string
+	Method     string
+	Host       string
+	Depth      int
+	Parent     string
+	AcceptedMS int64
+	Extras     bool
 }
 
 // URLInfo is one URL's state.
@@ -217,6 +225,11 @@ type URLInfo struct {
 	AcceptedMS int64  `json:"accepted_ms,omitempty"`
 	File       string `json:"file,omitempty"`
 	Proxy      string `json:"proxy,omitempty"`
+	// Why and Until are set while the URL waits.
+	Why   crawl.WaitReason `json:"why,omitempty"`
+	Until time.Time        `json:"until,omitzero"`
+	// RunID is the workflow run that works on the URL, once known.
+	RunID string `json:"run_id,omitempty"`
 }
 
 // WaitGroup is a group of waiting URLs: "412 URLs wait for example.org until 14:05".

@@ -194,15 +194,16 @@ func (l *log) rotate() error {
 }
 
 func createSegment(dir string, index int) (*os.File, int64, error) {
-	f, err := os.OpenFile(filepath.Join(dir, segmentName(index)), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	path := filepath.Join(dir, segmentName(index))
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, 0, fmt.Errorf("create journal: %w", err)
 	}
 	if _, err := f.WriteString(segmentMagic); err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("create journal: %w", err), f.Close())
+		return nil, 0, errors.Join(fmt.Errorf("create journal: %w", err), f.Close(), os.Remove(path))
 	}
 	if err := syncDir(dir); err != nil {
-		return nil, 0, errors.Join(err, f.Close())
+		return nil, 0, errors.Join(err, f.Close(), os.Remove(path))
 	}
 	return f, int64(len(segmentMagic)), nil
 }

@@ -52,6 +52,9 @@ func restore(dir string) (_ *restored, err error) {
 	}
 	r.first = r.index
 	all = slices.DeleteFunc(all, func(i int) bool { return i < r.first }) // a compaction died before it dropped them
+	if all, err = withoutEmpty(dir, all); err != nil {
+		return nil, err
+	}
 	for n, index := range all {
 		if index != r.first+n {
 			return nil, fmt.Errorf("%w: %s is missing", ErrCorrupt, segmentName(r.first+n))
@@ -77,6 +80,31 @@ func segments(dir string) ([]int, error) {
 		}
 	}
 	slices.Sort(all)
+	return all, nil
+}
+
+// withoutEmpty leaves out the segments at the end that hold no record, but the
+// first: whoever made them died before going on in them, and so the one before is
+// the last, whose tail may be torn.
+func withoutEmpty(dir string, all []int) ([]int, error) {
+	for len(all) > 1 {
+		path := filepath.Join(dir, segmentName(all[len(all)-1]))
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		if info.Size() > int64(len(segmentMagic)) {
+			break
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		if !bytes.HasPrefix([]byte(segmentMagic), data) {
+			break
+		}
+		all = all[:len(all)-1]
+	}
 	return all, nil
 }
 

@@ -78,6 +78,36 @@ func TestATornTailIsCutAtEveryByte(t *testing.T) {
 	}
 }
 
+func TestATornTailBeforeASegmentThatWasNotBegunIsCut(t *testing.T) {
+	t.Parallel()
+	made := t.TempDir()
+	c := dial(t, open(t, made, journal.Options{}).Addr())
+	ctx := deadlined(t)
+	c.Set(ctx, "a", "1", 0)
+	c.Set(ctx, "b", "1", 0)
+	whole, err := os.ReadFile(segment(made))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, begun := range []string{"", "hfj", "hfjrnl1\n"} {
+		dir := t.TempDir()
+		next := filepath.Join(dir, "journal-0002")
+		if err := errors.Join(os.WriteFile(segment(dir), whole[:len(whole)-3], 0o600), os.WriteFile(next, []byte(begun), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, dir, journal.Options{CompactEvery: 3})
+		if got := s.Restored(); got.Records != 1 || got.Cut == 0 {
+			t.Errorf("%q: %+v", begun, got)
+		}
+		c := dial(t, s.Addr())
+		for i := range 10 {
+			c.Set(ctx, fmt.Sprint(i), "v", 0)
+		}
+		want := state(t, c)
+		same(t, "gone on", state(t, dial(t, open(t, copyDir(t, dir), journal.Options{}).Addr())), want)
+	}
+}
+
 func TestDamageBeforeTheTailIsAnErrorAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	made := t.TempDir()
@@ -99,7 +129,7 @@ func TestDamageBeforeTheTailIsAnErrorAndChangesNothing(t *testing.T) {
 	}
 	for name, files := range map[string]map[string][]byte{
 		"a segment is missing":           {"journal-0001": journaled, "journal-0003": journaled},
-		"a segment before the last":      {"journal-0001": journaled[:len(journaled)-1], "journal-0002": []byte("hfjrnl1\n")},
+		"a segment before the last":      {"journal-0001": journaled[:len(journaled)-1], "journal-0002": []byte("hfjrnl1\nrecords")},
 		"records repeat":                 {"journal-0001": journaled, "journal-0002": journaled},
 		"the snapshot has no end":        {"snapshot": snapshot[:len(snapshot)-1]},
 		"the snapshot is of a later one": {"snapshot": []byte("hfsnap9\nabc")},

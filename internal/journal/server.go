@@ -153,7 +153,7 @@ func (s *Server) close() error {
 	}
 	s.connMu.Unlock()
 	s.wg.Wait()
-	if s.log.records > 0 || s.log.seq > 0 {
+	if s.log.records > 0 {
 		errs = append(errs, s.compactLog())
 	}
 	errs = append(errs, s.log.sync(), s.log.file.Close())

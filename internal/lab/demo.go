@@ -109,7 +109,8 @@ func (d *Demo) list() []Expect {
 }
 
 // Spec returns a campaign that brings the list to its ends within a minute:
-// short backoff, three attempts, bodies of at most 1 MiB.
+// short backoff, four attempts (one more than the flaky pages need), bodies of
+// at most 1 MiB.
 func (d *Demo) Spec() crawl.Spec {
 	s := crawl.DefaultSpec()
 	s.Name = "demo"
@@ -117,7 +118,7 @@ func (d *Demo) Spec() crawl.Spec {
 	s.Concurrency = 32
 	s.Politeness.Delay = 20 * time.Millisecond
 	s.Politeness.PerHost = 8
-	s.Retry = crawl.Policy{MaxAttempts: 3, BackoffBase: 200 * time.Millisecond, BackoffCap: time.Second}
+	s.Retry = crawl.Policy{MaxAttempts: 4, BackoffBase: 200 * time.Millisecond, BackoffCap: time.Second}
 	s.Fetch.Timeout = 10 * time.Second
 	s.Fetch.MaxBody = 1 << 20
 	return s

@@ -97,7 +97,10 @@ func (s *Site) spoil(w http.ResponseWriter, r *http.Request, fault Fault, f io.R
 	case FaultReset:
 		reset(w, r)
 	case FaultSlow:
-		return !s.wait(r.Context(), 300*time.Millisecond)
+		if s.wait(r.Context(), 300*time.Millisecond) {
+			return false
+		}
+		reset(w, r)
 	default:
 		status(http.StatusInternalServerError)(w, r)
 	}

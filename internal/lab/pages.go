@@ -60,9 +60,11 @@ func (s *Site) routes() http.Handler {
 	mux.HandleFunc("/reset/{n}", s.first(1, reset, page))
 	mux.HandleFunc("/oversize/{n}", oversize)
 	mux.HandleFunc("/slow/{n}", func(w http.ResponseWriter, r *http.Request) {
-		if s.wait(r.Context(), millis(r, 1000)) {
-			page(w, r)
+		if !s.wait(r.Context(), millis(r, 1000)) {
+			reset(w, r) // or the server would end it as an empty page
+			return
 		}
+		page(w, r)
 	})
 	mux.HandleFunc("/drip/{n}", s.drip)
 	mux.HandleFunc("/stall/{n}", func(w http.ResponseWriter, r *http.Request) {

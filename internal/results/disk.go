@@ -1,6 +1,7 @@
 package results
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -125,12 +126,22 @@ func same(h *held) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// holdSoon is hold for a file that nobody holds for long.
-func holdSoon(root *os.Root, name string, patience time.Duration) (*held, error) {
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+// holdSoon is hold for a file that nobody holds for long: it asks again until
+// the file is free, patience runs out or ctx ends.
+func holdSoon(ctx context.Context, root *os.Root, name string, patience time.Duration) (*held, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
 		h, err := hold(root, name)
-		if !errors.Is(err, errBusy) || time.Now().After(end) {
+		if !errors.Is(err, errBusy) {
 			return h, err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, err
 		}
 	}
 }
@@ -160,7 +171,7 @@ func createNumbered(root *os.Root, dir, prefix, ext string) (*held, string, erro
 		_ = f.Close()
 		// A cleaner may look at the empty file before it is locked; it leaves it
 		// as it is and lets go at once.
-		h, err := holdSoon(root, name, 2*time.Second)
+		h, err := holdSoon(context.Background(), root, name, 2*time.Second)
 		if errors.Is(err, errBusy) {
 			continue
 		}

@@ -106,21 +106,22 @@ func TestReconcileLeavesALiveWritersFileAlone(t *testing.T) {
 	if got := ids(t, dir); len(got) != 1 {
 		t.Errorf("lines %v: a live writer's line was taken", got)
 	}
-	// The writer itself takes it, and goes on writing to the same file.
+	// The writer itself takes it, out of the middle, and goes on in the same file.
+	mustAppend(t, alive, record(2, crawl.Completed))
 	if err := alive.Reconcile(t.Context(), "docs", 1, elsewhere); err != nil {
 		t.Fatal(err)
 	}
-	if again := mustAppend(t, alive, record(2, crawl.Completed)); again != file {
+	if again := mustAppend(t, alive, record(3, crawl.Completed)); again != file {
 		t.Errorf("goes on in %s", again)
 	}
-	if got := ids(t, dir); !slices.Equal(got, []string{id(2)}) {
+	if got := ids(t, dir); !slices.Equal(got, []string{id(2), id(3)}) {
 		t.Errorf("lines %v", got)
 	}
 	// And the file that it swapped in is as locked as the first.
 	if err := l.Reconcile(t.Context(), "docs", 1, confirmedIn(map[crawl.RecordKey]string{key(2): "pages-w9-0001.jsonl"})); err != nil {
 		t.Fatal(err)
 	}
-	if got := ids(t, dir); len(got) != 1 {
+	if got := ids(t, dir); len(got) != 2 {
 		t.Errorf("lines %v after the swap", got)
 	}
 }

@@ -147,7 +147,7 @@ func (l *Local) dropFrom(ctx context.Context, key streamKey, file string, drop m
 			return err
 		}
 	}
-	h, err := holdSoon(l.root, path.Join(key.run, file), 5*time.Second)
+	h, err := holdSoon(ctx, l.root, path.Join(key.run, file), 5*time.Second)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

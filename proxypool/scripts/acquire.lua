@@ -79,8 +79,8 @@ if num(meta[2]) > now then return { 'wait', tostring(num(meta[2]) - now), 'gener
 
 if l and l.holder ~= holder then
   host_free(l.host)
+  -- Not granted: from here on the old holder's fence is good for nothing.
   l.holder, l.host, l.granted, l.again = holder, '', 0, 1
-  l.fence = redis.call('HINCRBY', META, 'fence', 1)
 end
 if l then
   l.deadline = now + ttl
@@ -123,9 +123,8 @@ end
 turn_take(h, key, r, interval)
 host_put(h)
 local fresh = not l
-if fresh then
-  l = { id = id, fence = redis.call('HINCRBY', META, 'fence', 1), abort = 0, proxy = '', holder = holder, again = 0 }
-end
+if fresh then l = { id = id, abort = 0, proxy = '', holder = holder, again = 0 } end
+l.fence = redis.call('HINCRBY', META, 'fence', 1)
 if p then
   if fresh then p.inuse = p.inuse + 1 end
   p.last = now

@@ -151,6 +151,14 @@ local function turn_take(h, key, r, interval)
   local at = now
   if interval > 0 then at = nowc end
   if r then
+    -- A claimant comes a little late, always; what its grant is late by, the
+    -- turns behind it move, or each of them would come too early and ask again.
+    local by = at - math.max(r.base + h.shift, h.nb)
+    if by > 0 and by * 10 <= interval then
+      h.shift = h.shift + by
+      h.tat = h.tat + by
+      h.line = h.line + by
+    end
     turn_drop(h, key)
   else
     h.tat = math.max(tail(h), at) + interval

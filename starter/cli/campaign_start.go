@@ -41,6 +41,7 @@ func (a *App) campaignStartCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			s.warnNoWorkers(ctx)
 			if !wait {
 				return a.printStarted(started)
 			}

@@ -1,13 +1,11 @@
 package cli_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -140,9 +138,10 @@ func TestTheSameCommandGoesOnAfterItsStarterWasKilled(t *testing.T) {
 
 	// Killed before the workflow was there: the run stays, nothing is loaded.
 	b.fake.startErr = errors.New("lost")
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	b.runWith(ctx, "", args...).wants(t, 130).says(t, "state kept")
+	b.interrupted(func(string) bool {
+		runs, err := b.frontier().Runs(t.Context())
+		return err == nil && len(runs) == 1
+	}, args...).wants(t, 130).says(t, "state kept")
 	if v := b.status("docs"); v.State != frontier.RunLoading || v.Accepted != 0 {
 		t.Fatalf("%+v", v)
 	}
@@ -231,8 +230,15 @@ func TestStartNeedsAContactOffLoopback(t *testing.T) {
 func TestStartSaysThatTheClusterWasNotSetUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t).withTemporal()
+	args := []string{"campaign", "start", "--name", "docs", "--urls", b.file("urls.txt", urlList(1)), "--direct"}
+	delete(b.fake.attributes, "HoldfastHost")
+	b.run(args...).wants(t, 2).says(t, "lacks Holdfast's search attributes", "starter setup")
+	if runs, err := b.frontier().Runs(t.Context()); err != nil || len(runs) > 0 {
+		t.Errorf("a refused start left %v, %v", runs, err)
+	}
+	b.run("setup").wants(t, 0)
 	b.fake.startErr = serviceerror.NewInvalidArgument("Namespace default has no mapping defined for search attribute HoldfastCampaign")
-	b.run("campaign", "start", "--name", "docs", "--urls", b.file("urls.txt", urlList(1)), "--direct").
+	b.run(args...).
 		wants(t, 2).says(t, "lacks Holdfast's search attributes", "starter setup")
 }
 
@@ -286,9 +292,7 @@ func TestWatchDrawsABarOnATerminal(t *testing.T) {
 	b.run("campaign", "start", "--name", "docs", "--urls", b.file("urls.txt", urlList(4)), "--direct").wants(t, 0)
 	b.env.IsTTY = func(any) bool { return true }
 	b.env.Width = func() int { return 60 }
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	a := b.runWith(ctx, "", "campaign", "watch", "docs").wants(t, 130)
+	a := b.interrupted(func(printed string) bool { return strings.Contains(printed, "\x1b[2A") }, "campaign", "watch", "docs").wants(t, 130)
 	a.says(t, "[........................] 0/4", "\x1b[2A", "state kept", "campaign watch docs-1")
 	for line := range strings.Lines(a.stdout) {
 		if n := len([]rune(strings.TrimSpace(line))); n > 70 {

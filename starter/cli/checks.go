@@ -33,6 +33,7 @@ func (r *report) done(name, detail string)         { r.add(name, CheckDone, deta
 func (r *report) warn(name, detail, hint string)   { r.add(name, CheckWarning, detail, hint) }
 func (r *report) failed(name, detail, hint string) { r.add(name, CheckFailed, detail, hint) }
 func (r *report) skipped(name, detail string)      { r.add(name, CheckWarning, "not checked: "+detail, "") }
+
 func (r *report) add(n string, s CheckStatus, d, h string) {
 	r.checks = append(r.checks, Check{Name: n, Status: s, Detail: d, Hint: h})
 	if s == CheckFailed && r.exit == ExitDone {

@@ -207,10 +207,14 @@ func (a *App) temporalFailure(t target, verb string, err error) error {
 		return unreachable(err, a.startHint(t, "check that it runs, then run the same command again"),
 			"Temporal at %s went away: %s", t.temporal.HostPort, oneLine(firstLine(err.Error())))
 	case isMissingAttribute(err):
-		return refused("not_set_up", "run: "+a.command("setup"),
-			"Temporal's namespace %q lacks Holdfast's search attributes", t.temporal.Namespace)
+		return a.notSetUp(t)
 	}
 	return fmt.Errorf("%s: %w", verb, err)
+}
+
+func (a *App) notSetUp(t target) *Failure {
+	return refused("not_set_up", "run: "+a.command("setup"),
+		"Temporal's namespace %q lacks Holdfast's search attributes", t.temporal.Namespace)
 }
 
 // isMissingAttribute recognises the refusal of a start with unregistered search attributes.

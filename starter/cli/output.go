@@ -9,8 +9,6 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
-
-	"holdfast/internal/crawl"
 )
 
 func (a *App) json() bool { return a.opts.output == "json" }
@@ -82,7 +80,7 @@ func (g *grid) right(columns ...int) {
 
 func (g *grid) print() { g.w.Render() }
 
-// state paints a word by what it means to the reader.
+// paint colours a word by what it means to the reader.
 func (a *App) paint(word string) string {
 	if !a.coloured(a.env.Stdout) {
 		return word
@@ -145,14 +143,6 @@ func moment(t time.Time) string {
 		return "-"
 	}
 	return t.Local().Format("2006-01-02 15:04:05")
-}
-
-// reasonOf shows a reason that may be missing.
-func reasonOf(r *crawl.Reason) string {
-	if r == nil {
-		return ""
-	}
-	return string(*r)
 }
 
 // oneLine keeps foreign text from breaking out of its line or painting the terminal.

@@ -71,6 +71,23 @@ func (b *bench) runWith(ctx context.Context, stdin string, args ...string) answe
 	return answer{out.String(), errs.String(), code}
 }
 
+// interrupted runs a command and interrupts it once when holds of what it has
+// printed, as Ctrl-C would.
+func (b *bench) interrupted(when func(printed string) bool, args ...string) answer {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	defer cancel()
+	var out, errs safeBuffer
+	env := b.env
+	env.Stdout, env.Stderr, env.Environ = &out, &errs, func() []string { return b.vars }
+	code := make(chan int)
+	go func() { code <- cli.Run(ctx, args, env) }()
+	eventually(b.t, "the moment to interrupt", func() bool { return when(out.String() + errs.String()) })
+	cancel()
+	got := <-code
+	return answer{out.String(), errs.String(), got}
+}
+
 func (b *bench) client() *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: b.redis.Addr()})
 	b.t.Cleanup(func() { _ = c.Close() })

@@ -35,6 +35,7 @@ func (b *bench) checks(code int, args ...string) map[string]cli.Check {
 func TestSetupRegistersWhatIsMissingOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t).withTemporal()
+	clear(b.fake.attributes)
 	if got := b.checks(0, "setup")["search attributes"]; got.Status != cli.CheckDone {
 		t.Errorf("first setup: %+v", got)
 	}
@@ -81,6 +82,7 @@ func TestDoctorSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t).withTemporal()
 	b.fake.pollers = 0
+	clear(b.fake.attributes)
 	got := b.checks(1, "doctor")
 	for name, want := range map[string]cli.CheckStatus{
 		"temporal": cli.CheckOK, "namespace": cli.CheckOK, "search attributes": cli.CheckFailed,

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -80,7 +81,10 @@ func (s *session) start(ctx context.Context, st *start) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	if err := s.needProxies(ctx, st.spec, src); err != nil {
+	if err := s.needSetup(ctx); err != nil {
+		return Started{}, err
+	}
+	if err := s.needProxies(ctx, st, src); err != nil {
 		return Started{}, err
 	}
 	info, resumed, err := s.frontier.CreateRun(ctx, st.spec, src, frontier.CreateOptions{NewRun: st.newRun})
@@ -121,6 +125,9 @@ func (s *session) refusedStart(err error, info frontier.RunInfo, st *start) *Fai
 	run := info.Name()
 	watch := "watch it: " + s.app.command("campaign watch "+run)
 	switch {
+	case errors.Is(err, frontier.ErrRunOpen) && st.goOn:
+		return refused("input_differs", watch+", end it: "+s.app.command("campaign cancel "+run)+", or give another --name",
+			"%s is open (%s), and this is other input: %s", run, info.State, differences(info, st))
 	case errors.Is(err, frontier.ErrRunOpen):
 		return refused("run_open", watch+", add to it: "+s.app.command("campaign add "+info.Campaign+" --urls FILE")+
 			", or end it: "+s.app.command("campaign cancel "+run),
@@ -155,18 +162,41 @@ func differences(info frontier.RunInfo, st *start) string {
 	return "the file's name is the same, its content is not"
 }
 
+// needSetup refuses a start on a cluster without our search attributes, before
+// anything is written: the workflow's own start would be refused later. Where
+// they cannot be listed, that later refusal has to do.
+func (s *session) needSetup(ctx context.Context) error {
+	have, err := s.temporal.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{
+		Namespace: s.target.temporal.Namespace,
+	})
+	var gone *serviceerror.NamespaceNotFound
+	if errors.As(err, &gone) {
+		return s.app.temporalFailure(s.target, "list search attributes", err)
+	}
+	if err != nil {
+		return nil
+	}
+	for attr := range attributes() {
+		if _, there := have.GetCustomAttributes()[attr]; !there {
+			return s.app.notSetUp(s.target)
+		}
+	}
+	return nil
+}
+
 // needProxies refuses a start whose selection matches no proxy that could ever
 // be used (rule 3). A run that is there already goes on and waits for proxies.
-func (s *session) needProxies(ctx context.Context, spec crawl.Spec, src frontier.Source) error {
-	p := spec.Proxies
+func (s *session) needProxies(ctx context.Context, st *start, src frontier.Source) error {
+	p := st.spec.Proxies
 	if p.Direct {
 		return nil
 	}
-	latest, err := s.frontier.Latest(ctx, spec.Name)
+	latest, err := s.frontier.Latest(ctx, st.spec.Name)
 	if err != nil && !errors.Is(err, frontier.ErrNoRun) {
 		return s.redisFailure(err)
 	}
-	if err == nil && latest.Source.Digest == src.Digest && latest.State != frontier.RunFinished && latest.State != frontier.RunCanceled {
+	over := latest.State == frontier.RunFinished || latest.State == frontier.RunCanceled
+	if err == nil && latest.Source.Digest == src.Digest && (st.goOn || !over) {
 		return nil
 	}
 	n, total, err := s.eligible(ctx, p)

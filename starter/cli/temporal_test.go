@@ -41,11 +41,15 @@ func startTemporal(t *testing.T) *temporalServer {
 		t.Fatal(err)
 	}
 	s := &temporalServer{
-		addr:       l.Addr().String(),
-		started:    map[string]*workflowservice.StartWorkflowExecutionRequest{},
-		histories:  map[string][]*historypb.HistoryEvent{},
-		attributes: map[string]enumspb.IndexedValueType{},
-		pollers:    1,
+		addr:      l.Addr().String(),
+		started:   map[string]*workflowservice.StartWorkflowExecutionRequest{},
+		histories: map[string][]*historypb.HistoryEvent{},
+		attributes: map[string]enumspb.IndexedValueType{
+			"HoldfastCampaign": enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+			"HoldfastHost":     enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+			"HoldfastReason":   enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+		},
+		pollers: 1,
 	}
 	g := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
 		resp, err := h(ctx, req)
