@@ -149,7 +149,7 @@ func (p *pass) acquire(ctx context.Context, lease, host string, limits proxypool
 // execution held: nobody knows whether that one sent it (RFC 9110 §9.2.2).
 func (p *pass) guardUnsafe(g *proxypool.Grant) (*proxypool.Grant, *crawl.Outcome, error) {
 	if g.Superseded && !p.in.Task.SafeToRepeat() {
-		return nil, &crawl.Outcome{Class: crawl.Ambiguous, Reason: crawl.ReasonStale, Held: true}, nil
+		return nil, &crawl.Outcome{Class: crawl.Ambiguous, Reason: crawl.ReasonStale, Requests: 1, Held: true}, nil
 	}
 	return g, nil, nil
 }

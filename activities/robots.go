@@ -104,9 +104,7 @@ func (p *pass) readRobots(ctx context.Context, shelf *robotsShelf, origin string
 	case ok:
 	case outcome.Class == crawl.Deferred: // its own redirect's turn, a closed host
 		return robotsRuling{outcome: &crawl.Outcome{Class: crawl.Deferred, Why: outcome.Why, WaitMS: outcome.WaitMS}}, nil
-	case outcome.Exchanged(): // the proxy's fault says nothing about the origin
-		return robotsWait(time.Second), nil
-	default: // aborted, handed on
+	default: // the proxy's fault, no such host, aborted, handed on: the URL's own
 		return robotsRuling{outcome: &outcome}, nil
 	}
 	if err := shelf.put(ctx, origin, entry); err != nil {
@@ -129,7 +127,12 @@ func (p *pass) fetchRobots(ctx context.Context, grant *proxypool.Grant, target *
 	held := p.hold(ctx, grant)
 	defer held.letGo()
 	p.hooks(&request, held, p.limits())
+	started := time.Now()
 	out := p.a.Exchange.Do(held.ctx, request).Outcome
+	out.Worker, out.StartedMS = p.a.Worker, started.UnixMilli()
+	if grant.Proxy != nil {
+		out.Proxy, out.Region = grant.Proxy.ID, grant.Proxy.Region
+	}
 	if out.Class == crawl.Canceled {
 		broken, err := p.broken(held, out)
 		if err != nil {

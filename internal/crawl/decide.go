@@ -131,7 +131,7 @@ func (r *ruling) proxyFault() Decision {
 }
 
 func (r *ruling) ambiguous() Decision {
-	if !r.facts.Task.SafeToRepeat() {
+	if r.o.Requests > 0 && !r.facts.Task.SafeToRepeat() {
 		return Decision{Action: Fail, Reason: ReasonAmbiguousUnsafe}
 	}
 	r.l.Attempts++
