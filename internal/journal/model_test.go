@@ -65,7 +65,7 @@ func TestAReopenedServerEqualsAPlainOneThatRanTheSame(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		opts := journal.Options{Now: clock.now, CompactEvery: rapid.SampledFrom([]int{3, 1000}).Draw(rt, "compact every")}
+		opts := journal.Options{Now: clock.now, Resolution: 1, CompactEvery: rapid.SampledFrom([]int{3, 1000}).Draw(rt, "compact every")}
 		s, err := journal.Open(dir, opts)
 		if err != nil {
 			rt.Fatal(err)
