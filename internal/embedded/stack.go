@@ -62,6 +62,8 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 			err = errors.Join(err, s.Close(stop))
 		}
 	}()
+	letGo := holdPorts(ctx) // until all of them are listened on
+	defer letGo()
 	ports, err := choosePorts(d, o)
 	if err != nil {
 		return nil, err
