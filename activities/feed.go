@@ -21,7 +21,11 @@ const (
 	hostsAtOnce = 64
 	// claimsAtOnce bounds one claim, and so what a killed feeder leaves to the sweeper.
 	claimsAtOnce = 128
+	// idlePause is the first pause of a feeder that finds nothing to start; it
+	// doubles, from the second second on, to idleCap.
 	idlePause    = 100 * time.Millisecond
+	idleFor      = 2 * time.Second
+	idleCap      = time.Second
 	heartbeatGap = 5 * time.Second
 	sweepEvery   = 30 * time.Second
 )
@@ -81,7 +85,8 @@ func (f *feeder) open(ctx context.Context) error {
 }
 
 func (f *feeder) loop(ctx context.Context) error {
-	until := time.Now().Add(f.in.For)
+	until, busy := time.Now().Add(f.in.For), time.Now()
+	idle := idlePause
 	for {
 		done, err := f.look(ctx)
 		if err != nil || done {
@@ -95,10 +100,15 @@ func (f *feeder) loop(ctx context.Context) error {
 			return err
 		}
 		f.out.Started += started
-		if started == 0 {
-			if err := pause(ctx, idlePause); err != nil {
-				return err
-			}
+		if started > 0 {
+			busy, idle = time.Now(), idlePause
+			continue
+		}
+		if err := pause(ctx, idle); err != nil {
+			return err
+		}
+		if time.Since(busy) > idleFor {
+			idle = min(2*idle, idleCap)
 		}
 	}
 }

@@ -94,8 +94,12 @@ func (p *Pool) Stats(ctx context.Context) (Stats, error) {
 		to  *int
 		key int
 	}{
-		{&s.Leases, keyLeases}, {&s.Tombstones, keyTombs}, {&s.Outcomes, keyOutcomes},
-		{&s.Hosts, keyHosts}, {&s.Turns, keyTurns}, {&s.Pairs, keyPairs},
+		{&s.Leases, keyLeases},
+		{&s.Tombstones, keyTombs},
+		{&s.Outcomes, keyOutcomes},
+		{&s.Hosts, keyHosts},
+		{&s.Turns, keyTurns},
+		{&s.Pairs, keyPairs},
 	}
 	pipe := p.rdb.Pipeline()
 	cmds := make([]*redis.IntCmd, len(sizes))

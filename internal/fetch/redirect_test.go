@@ -136,9 +136,14 @@ func TestMethodsAreRewrittenAsRFC9110Says(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"POST", 301, "GET  "}, {"POST", 302, "GET  "}, {"POST", 303, "GET  "},
-		{"POST", 307, "POST x text/plain"}, {"POST", 308, "POST x text/plain"},
-		{"PUT", 301, "PUT x text/plain"}, {"PUT", 303, "GET  "}, {"GET", 302, "GET x text/plain"},
+		{"POST", 301, "GET  "},
+		{"POST", 302, "GET  "},
+		{"POST", 303, "GET  "},
+		{"POST", 307, "POST x text/plain"},
+		{"POST", 308, "POST x text/plain"},
+		{"PUT", 301, "PUT x text/plain"},
+		{"PUT", 303, "GET  "},
+		{"GET", 302, "GET x text/plain"},
 	}
 	for _, tc := range cases {
 		s := &store{}

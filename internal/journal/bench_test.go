@@ -97,6 +97,18 @@ func BenchmarkRestore100kFields(b *testing.B) {
 	}
 }
 
+func BenchmarkSnapshot100kFields(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		s := open(b, b.TempDir(), journal.Options{CompactEvery: 1 << 30})
+		fill(b, dial(b, s.Addr()), 100_000)
+		b.StartTimer()
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestAHundredThousandFieldsAreBackInFiveSeconds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,23 +8,25 @@ import "time"
 // that deadlines still come.
 type clock struct {
 	now    func() time.Time
-	seen   time.Time // the last reading, with its monotonic part
-	pinned time.Time // the last instant given
+	seen   time.Time     // the last reading, with its monotonic part
+	pinned time.Time     // the last instant given
+	step   time.Duration // the least that it moves by
 }
 
 // pin returns the next instant.
 func (c *clock) pin() time.Time {
 	t := c.now()
+	if c.seen.IsZero() {
+		c.seen = t
+	}
 	next := t.Round(0).UTC()
 	if next.Before(c.pinned) {
-		var pace time.Duration
-		if !c.seen.IsZero() {
-			pace = max(0, t.Sub(c.seen))
-		}
-		next = c.pinned.Add(pace)
+		next = c.pinned.Add(max(0, t.Sub(c.seen)))
 	}
-	c.seen, c.pinned = t, next
-	return next
+	if next.Sub(c.pinned) >= c.step {
+		c.seen, c.pinned = t, next
+	}
+	return c.pinned
 }
 
 // from makes t the earliest instant to be given.

@@ -1,6 +1,9 @@
 package journal
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // kind says what the front does with a command.
 type kind uint8
@@ -37,10 +40,28 @@ var kinds = table(map[kind]string{
 		MULTI EXEC DISCARD UNWATCH`,
 })
 
-// timed are the write commands that may set a deadline.
+// timed are the write commands that set a deadline; SET and GETEX do with an option.
 var timed = table(map[kind]string{
 	write: `SET SETEX PSETEX GETEX HEXPIRE HSETEX EXPIRE PEXPIRE EXPIREAT PEXPIREAT`,
 })
+
+// setsDeadline reports whether the command may leave a key with a deadline. It may
+// be wrong for a value that reads like an option: that costs time, nothing else.
+func setsDeadline(words []string) bool {
+	if _, ok := timed[words[0]]; !ok {
+		return false
+	}
+	if words[0] != "SET" && words[0] != "GETEX" {
+		return true
+	}
+	return slices.ContainsFunc(words[1:], func(w string) bool {
+		switch strings.ToUpper(w) {
+		case "EX", "PX", "EXAT", "PXAT":
+			return true
+		}
+		return false
+	})
+}
 
 func table(of map[kind]string) map[string]kind {
 	t := map[string]kind{}

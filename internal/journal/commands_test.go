@@ -16,8 +16,17 @@ func TestRefusedCommandsSaySo(t *testing.T) {
 	c := dial(t, open(t, t.TempDir(), journal.Options{}).Addr())
 	ctx := deadlined(t)
 	for _, words := range [][]any{
-		{"BLPOP", "l", 0}, {"BLMOVE", "a", "b", "LEFT", "LEFT", 0}, {"XADD", "x", "*", "a", "b"}, {"PFADD", "p", "a"},
-		{"SUBSCRIBE", "c"}, {"WATCH", "k"}, {"MOVE", "k", 1}, {"NOSUCH"}, {"SHUTDOWN"}, {"SELECT", 1}, {"CONFIG", "SET", "a", "b"},
+		{"BLPOP", "l", 0},
+		{"BLMOVE", "a", "b", "LEFT", "LEFT", 0},
+		{"XADD", "x", "*", "a", "b"},
+		{"PFADD", "p", "a"},
+		{"SUBSCRIBE", "c"},
+		{"WATCH", "k"},
+		{"MOVE", "k", 1},
+		{"NOSUCH"},
+		{"SHUTDOWN"},
+		{"SELECT", 1},
+		{"CONFIG", "SET", "a", "b"},
 	} {
 		err := c.Do(ctx, words...).Err()
 		if err == nil || !strings.Contains(err.Error(), "embedded Redis") {

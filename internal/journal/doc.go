@@ -19,8 +19,9 @@
 //
 // One database (0). No streams, HyperLogLogs, pub/sub, WATCH, blocking commands,
 // set operations that store (miniredis keeps an empty result as a key): they are
-// refused with an error that says so. While a key has a deadline, each command
-// costs a walk over the keys: few large ones suit it better than many small ones.
+// refused with an error that says so. While a key has a deadline, TIME moves in
+// steps of 5 ms, each of which costs a walk over the keys: few large ones suit it
+// better than many small ones.
 // Scripts do not survive a restart: EVALSHA then answers NOSCRIPT, as a
 // restarted Redis does.
 //

@@ -89,9 +89,7 @@ func (e *engine) hook(p *server.Peer, cmd string, args ...string) bool {
 }
 
 func (e *engine) note(words []string) {
-	if _, ok := timed[words[0]]; ok {
-		e.deadlines = true
-	}
+	e.deadlines = e.deadlines || setsDeadline(words)
 	e.rec.add(words...)
 }
 
@@ -185,6 +183,10 @@ func (s *Server) step(c *client, tx bool, commands [][]string) (ok, panicked boo
 // advance pins the clock for the next step. While no key has a deadline, the
 // engine is told that no time passed: it would walk all its keys for nothing.
 func (s *Server) advance() {
+	s.clock.step = 0
+	if s.engine.deadlines {
+		s.clock.step = s.opts.Resolution
+	}
 	s.engine.at(s.clock.pin())
 }
 

@@ -46,7 +46,7 @@ func open(t testing.TB, dir string, opts journal.Options) *journal.Server {
 
 func dial(t testing.TB, addr string) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true, MaxRetries: -1})
+	c := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true, MaxRetries: -1, ReadTimeout: 30 * time.Second})
 	t.Cleanup(func() { c.Close() })
 	return c
 }

@@ -30,17 +30,46 @@ func command(t *rapid.T) []any {
 	num := func() int { return rapid.IntRange(-3, 2000).Draw(t, "number") }
 	return rapid.Custom(func(t *rapid.T) []any {
 		return rapid.SampledFrom([][]any{
-			{"SET", key(), word()}, {"SET", key(), word(), "PX", num()}, {"SET", key(), word(), "KEEPTTL"}, {"SETNX", key(), word()},
-			{"APPEND", key(), word()}, {"INCRBY", key(), num()}, {"GETDEL", key()}, {"GETEX", key(), "PX", num()}, {"SETRANGE", key(), 2, word()},
-			{"HSET", key(), word(), word()}, {"HSETNX", key(), word(), word()}, {"HDEL", key(), word()}, {"HINCRBY", key(), word(), num()},
-			{"HINCRBYFLOAT", key(), word(), "1.5"}, {"HEXPIRE", key(), 1, "FIELDS", 1, word()},
-			{"RPUSH", key(), word(), word()}, {"LPUSH", key(), word()}, {"LPOP", key()}, {"RPOP", key(), 2}, {"LREM", key(), 1, word()},
-			{"LTRIM", key(), 0, 2}, {"LMOVE", key(), key(), "LEFT", "RIGHT"}, {"LSET", key(), 0, word()},
-			{"SADD", key(), word(), word()}, {"SREM", key(), word()}, {"SMOVE", key(), key(), word()},
-			{"ZADD", key(), "0.1", word(), num(), word()}, {"ZINCRBY", key(), "0.2", word()}, {"ZREM", key(), word()}, {"ZPOPMIN", key()},
+			{"SET", key(), word()},
+			{"SET", key(), word(), "PX", num()},
+			{"SET", key(), word(), "KEEPTTL"},
+			{"SETNX", key(), word()},
+			{"APPEND", key(), word()},
+			{"INCRBY", key(), num()},
+			{"GETDEL", key()},
+			{"GETEX", key(), "PX", num()},
+			{"SETRANGE", key(), 2, word()},
+			{"HSET", key(), word(), word()},
+			{"HSETNX", key(), word(), word()},
+			{"HDEL", key(), word()},
+			{"HINCRBY", key(), word(), num()},
+			{"HINCRBYFLOAT", key(), word(), "1.5"},
+			{"HEXPIRE", key(), 1, "FIELDS", 1, word()},
+			{"RPUSH", key(), word(), word()},
+			{"LPUSH", key(), word()},
+			{"LPOP", key()},
+			{"RPOP", key(), 2},
+			{"LREM", key(), 1, word()},
+			{"LTRIM", key(), 0, 2},
+			{"LMOVE", key(), key(), "LEFT", "RIGHT"},
+			{"LSET", key(), 0, word()},
+			{"SADD", key(), word(), word()},
+			{"SREM", key(), word()},
+			{"SMOVE", key(), key(), word()},
+			{"ZADD", key(), "0.1", word(), num(), word()},
+			{"ZINCRBY", key(), "0.2", word()},
+			{"ZREM", key(), word()},
+			{"ZPOPMIN", key()},
 			{"ZREMRANGEBYSCORE", key(), "-inf", num()},
-			{"DEL", key()}, {"RENAME", key(), key()}, {"EXPIRE", key(), 1}, {"PEXPIRE", key(), num()}, {"PERSIST", key()},
-			{"PEXPIREAT", key(), int64(1772366400000) + int64(num())}, {"GET", key()}, {"FLUSHDB"}, {"HSET", key()},
+			{"DEL", key()},
+			{"RENAME", key(), key()},
+			{"EXPIRE", key(), 1},
+			{"PEXPIRE", key(), num()},
+			{"PERSIST", key()},
+			{"PEXPIREAT", key(), int64(1772366400000) + int64(num())},
+			{"GET", key()},
+			{"FLUSHDB"},
+			{"HSET", key()},
 			{"EVAL", mixed, 4, key(), key(), key(), key(), word(), word()},
 		}).Draw(t, "command")
 	}).Draw(t, "drawn")
@@ -65,7 +94,7 @@ func TestAReopenedServerEqualsAPlainOneThatRanTheSame(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		opts := journal.Options{Now: clock.now, CompactEvery: rapid.SampledFrom([]int{3, 1000}).Draw(rt, "compact every")}
+		opts := journal.Options{Now: clock.now, Resolution: 1, CompactEvery: rapid.SampledFrom([]int{3, 1000}).Draw(rt, "compact every")}
 		s, err := journal.Open(dir, opts)
 		if err != nil {
 			rt.Fatal(err)

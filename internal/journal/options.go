@@ -23,6 +23,9 @@ type Options struct {
 	Sync time.Duration
 	// CompactEvery is the number of records between two snapshots. Default 50,000.
 	CompactEvery int
+	// Resolution is the step of TIME while some key has a deadline: each step costs
+	// a walk over all keys. Default 5 ms.
+	Resolution time.Duration
 	// MaxConns is the number of clients connected at once. Default 1,000.
 	MaxConns int
 	// OnError is told of what goes wrong in the background (a compaction that
@@ -36,7 +39,7 @@ func (o *Options) defaults() error {
 	if o.Port < 0 || o.Port > 65535 {
 		return fmt.Errorf("journal: port %d is not a port", o.Port)
 	}
-	if o.Sync < 0 || o.CompactEvery < 0 || o.MaxConns < 0 {
+	if o.Sync < 0 || o.Resolution < 0 || o.CompactEvery < 0 || o.MaxConns < 0 {
 		return errors.New("journal: a negative option")
 	}
 	if o.Sync == 0 {
@@ -44,6 +47,9 @@ func (o *Options) defaults() error {
 	}
 	if o.CompactEvery == 0 {
 		o.CompactEvery = 50_000
+	}
+	if o.Resolution == 0 {
+		o.Resolution = 5 * time.Millisecond
 	}
 	if o.MaxConns == 0 {
 		o.MaxConns = 1000

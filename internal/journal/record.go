@@ -51,10 +51,6 @@ func (b *builder) add(words ...string) {
 	}
 }
 
-// mark and back undo what was added since.
-func (b *builder) mark() int  { return len(b.buf) }
-func (b *builder) back(m int) { b.buf = b.buf[:m] }
-
 // drop forgets the open record.
 func (b *builder) drop() { b.buf = b.buf[:b.start] }
 

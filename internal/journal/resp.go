@@ -15,7 +15,7 @@ const (
 	maxLine  = 64
 )
 
-var errProtocol = errors.New("Protocol error")
+var errProtocol = errors.New("protocol error")
 
 // readCommand reads one request: an array of bulk strings (RESP). An empty array
 // is skipped.

@@ -193,9 +193,7 @@ func (p *replayer) apply(rec record) error {
 	for _, words := range rec.commands {
 		switch {
 		case kinds[words[0]] == write:
-			if _, ok := timed[words[0]]; ok {
-				e.deadlines = true
-			}
+			e.deadlines = e.deadlines || setsDeadline(words)
 			e.run(p.peer, words)
 		case words[0] == cmdFrom && len(words) == 2:
 		case words[0] == cmdTTL && len(words) == 3:

@@ -219,7 +219,7 @@ func TestTimeNeverRunsBackwards(t *testing.T) {
 	dir := t.TempDir()
 	c := dial(t, open(t, dir, journal.Options{Now: clock.now}).Addr())
 	ctx := deadlined(t)
-	c.Set(ctx, "k", "v", 0)
+	c.Set(ctx, "k", "v", time.Minute)
 	clock.add(-time.Hour)
 	if got := c.Time(ctx).Val(); got.Before(start) {
 		t.Errorf("stepped back, TIME is %v", got)
@@ -228,6 +228,11 @@ func TestTimeNeverRunsBackwards(t *testing.T) {
 	if got := again.Time(ctx).Val(); got.Before(start) {
 		t.Errorf("restarted, TIME is %v", got)
 	}
+	clock.add(2 * time.Minute) // still behind
+	if again.Exists(ctx, "k").Val() != 0 {
+		t.Error("restarted behind, a deadline does not come")
+	}
+	clock.add(-2 * time.Minute)
 	clock.add(2 * time.Hour)
 	if got := again.Time(ctx).Val(); !got.Equal(start.Add(time.Hour)) {
 		t.Errorf("caught up, TIME is %v", got)
@@ -276,5 +281,26 @@ func TestADirectoryIsOpenedOnce(t *testing.T) {
 	open(t, dir, journal.Options{})
 	if _, err := journal.Open(dir, journal.Options{}); !errors.Is(err, journal.ErrLocked) {
 		t.Fatalf("the second open says %v", err)
+	}
+}
+
+func TestTimeMovesInStepsWhileAKeyHasADeadline(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	clock := startAt(start)
+	c := dial(t, open(t, t.TempDir(), journal.Options{Now: clock.now, Resolution: 5 * time.Millisecond}).Addr())
+	ctx := deadlined(t)
+	clock.add(time.Millisecond)
+	if got := c.Time(ctx).Val().Sub(start); got != time.Millisecond {
+		t.Errorf("without a deadline TIME moved %v", got)
+	}
+	c.Set(ctx, "k", "v", time.Minute)
+	clock.add(4 * time.Millisecond)
+	if got := c.Time(ctx).Val().Sub(start); got != time.Millisecond {
+		t.Errorf("within a step TIME moved %v", got)
+	}
+	clock.add(time.Millisecond)
+	if got := c.Time(ctx).Val().Sub(start); got != 6*time.Millisecond {
+		t.Errorf("after a step TIME moved %v", got)
 	}
 }

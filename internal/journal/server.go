@@ -31,6 +31,9 @@ type Server struct {
 	engine *engine    // nil after a panic, until rebuilt
 	clock  clock
 	log    *log
+	// snapshotSize is the last snapshot's; what was journaled since is the most
+	// that the next can have grown by, or nearly.
+	snapshotSize int64
 
 	connMu  sync.Mutex
 	conns   map[net.Conn]struct{}

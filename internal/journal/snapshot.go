@@ -23,9 +23,10 @@ const (
 )
 
 // snapshot returns the state as the bytes of a snapshot file: the commands that
-// make it. segment is the one that goes on from here.
-func (e *engine) snapshot(at time.Time, seq uint64, segment int) ([]byte, error) {
-	b := &builder{buf: []byte(snapshotMagic)}
+// make it. segment is the one that goes on from here;
+// size is about what to expect.
+func (e *engine) snapshot(at time.Time, seq uint64, segment int, size int64) ([]byte, error) {
+	b := &builder{buf: append(make([]byte, 0, size), snapshotMagic...)}
 	one := func(words ...string) {
 		b.open(at, seq)
 		b.add(words...)
@@ -134,9 +135,10 @@ func (s *Server) compactLog() error {
 		s.advance()
 		var err error
 		first = s.log.index + 1
-		if data, err = s.engine.snapshot(s.clock.pinned, s.log.seq, first); err != nil {
+		if data, err = s.engine.snapshot(s.clock.pinned, s.log.seq, first, s.snapshotSize+s.log.off); err != nil {
 			return err
 		}
+		s.snapshotSize = int64(len(data))
 		return s.log.rotate()
 	})
 	if err != nil {
