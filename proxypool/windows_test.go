@@ -121,7 +121,7 @@ func replaceCells(packed, empty, full string) string {
 	return head + ":" + out + "|"
 }
 
-func TestAnHourOfMostlyFailuresQuarantinesThoughASuccessResetsTheRow(t *testing.T) {
+func TestADayOfMostlyFailuresQuarantinesThoughASuccessResetsTheRow(t *testing.T) {
 	t.Parallel()
 	b := onMini(t, proxypool.Options{})
 	b.numbered(1, proxypool.ImportOptions{})

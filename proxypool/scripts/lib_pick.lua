@@ -5,10 +5,11 @@
 -- weight: score squared, free share, time since its last grant, speed. If none of
 -- the draw will do, up to SCAN members are looked through from a drawn start. A
 -- dearer tier is asked if the cheaper ones have no first choice that is free or
--- expected soon. One acquire in PROBE prefers a proxy that is back from cooling,
--- so that it is decided upon, and no more than one lease in PROBE is spent so.
+-- expected soon. One acquire in PROBE prefers a proxy that is back from cooling or
+-- rated below POOR, so that it is decided upon: no more than one lease in PROBE is
+-- spent so.
 
-local SAMPLE, CHUNK, SCAN, POLL, IDLE_CAP, PROBE = 6, 32, 256, 500, 60000, 8
+local SAMPLE, CHUNK, SCAN, POLL, IDLE_CAP, PROBE, POOR = 6, 32, 256, 500, 60000, 8, 400
 local STICKY_COOL = 120000
 
 -- fits reports whether a proxy is one that the selector names.
@@ -63,9 +64,9 @@ local function sessions_forget(k)
   end)
 end
 
--- weigh is how much of a claim a free proxy has. A score is one of its last
--- sample: it moves to the day's as the newer windows run out, and after a day
--- to what is thought of a new one.
+-- weigh is how much of a claim a free proxy has, and its score by now. The one
+-- stored is of its last sample: it moves to the day's as the newer windows run
+-- out, and after a day to what is thought of a new one.
 local function weigh(inuse, max, last, score, day, latency)
   local idle = math.max(now - last, 0)
   if idle > 86400000 then score = PRIOR * 1000
@@ -75,7 +76,7 @@ local function weigh(inuse, max, last, score, day, latency)
   end
   local speed = 1
   if latency > 1000 then speed = math.max(1000 / latency, 0.25) end
-  return (score / 1000) ^ 2 * (1 - inuse / max) * (math.min(idle, IDLE_CAP) + 1) * speed
+  return (score / 1000) ^ 2 * (1 - inuse / max) * (math.min(idle, IDLE_CAP) + 1) * speed, score
 end
 
 -- pick_tier looks for a proxy in one set. It answers what it found: best and
@@ -115,8 +116,8 @@ local function pick_tier(q, set, n)
       if not t.soon[rank] or at < t.soon[rank] then t.soon[rank] = at end
       return
     end
-    local w = weigh(inuse, max, last, num(score), num(day), num(latency))
-    if q.probe and row > 0 then w = w * 1e6 end
+    local w, rated = weigh(inuse, max, last, num(score), num(day), num(latency))
+    if q.probe and (row > 0 or rated < POOR) then w = w * 1e6 end
     t.total[rank] = (t.total[rank] or 0) + w
     if q.draw(1000000) * t.total[rank] < w * 1000000 or not t.best[rank] then t.best[rank] = { id, s } end
   end

@@ -15,7 +15,7 @@
 -- CONFIG[id] = the address and credentials, opaque here
 -- META['c|' .. credentials] = when they were refused; META.suspects: when any was
 
-local COOL, COOL_CAP, ROW_MAX = 30000, 1800000, 10
+local COOL, COOL_CAP, ROW_MAX, DAY_MIN = 30000, 1800000, 10, 10
 local SUSPECT_KEEP = 86400000
 local PRIOR, PULL = 0.75, 3
 
@@ -82,7 +82,7 @@ local RING_WINDOWS = { { 90, 8 }, { 5, 6 }, { 1, 5 } }
 
 -- ring_add takes one sample and rates the proxy: each window's share of
 -- successes, drawn by few samples to that of the next longer one, and the
--- longest to PRIOR; so the newest count most. It answers the hour's ok and bad.
+-- longest to PRIOR; so the newest count most. It answers the day's ok and bad.
 local function ring_add(p, good)
   local epoch = math.floor(now / RING_MS)
   local was, packed = string.match(p.ring, '^(%d+):(.*)$')
@@ -95,7 +95,7 @@ local function ring_add(p, good)
   else
     for i = 1, 38 do c[i] = 0 end
   end
-  local off, rate, hour_ok, hour_bad = 0, PRIOR, 0, 0
+  local off, rate, day_ok, day_bad = 0, PRIOR, 0, 0
   for w, window in ipairs(RING_WINDOWS) do
     local width, n = window[1], window[2]
     local from, to = math.floor(was / width), math.floor(epoch / width)
@@ -112,8 +112,10 @@ local function ring_add(p, good)
     local ok, bad = 0, 0
     for i = off + 1, off + 2 * n, 2 do ok, bad = ok + c[i], bad + c[i + 1] end
     rate = (ok + PULL * rate) / (ok + bad + PULL)
-    if w == 1 then p.day = math.floor(rate * 1000 + 0.5) end
-    if w == 2 then hour_ok, hour_bad = ok, bad end
+    if w == 1 then
+      p.day = math.floor(rate * 1000 + 0.5)
+      day_ok, day_bad = ok, bad
+    end
     off = off + 2 * n
   end
   p.score = math.floor(rate * 1000 + 0.5)
@@ -123,7 +125,7 @@ local function ring_add(p, good)
     out[2 * i] = c[i] % RING_BASE + RING_ZERO
   end
   p.ring = epoch .. ':' .. string.char(unpack(out))
-  return hour_ok, hour_bad
+  return day_ok, day_bad
 end
 
 local function proxy_succeeded(p, granted)
@@ -134,19 +136,19 @@ local function proxy_succeeded(p, granted)
   if p.st == 'a' then p.reason = '' end
 end
 
--- proxy_failed climbs one rung. The last one quarantines; so does an hour of
--- which at most a quarter succeeded, for a success now and then resets the row.
+-- proxy_failed climbs one rung. The last one quarantines; so does a day of which
+-- at most a quarter succeeded, for a success now and then resets the row.
 local function proxy_failed(p, granted, reason)
   p.abad = p.abad + 1
   -- Leases that were open when the cooling began say nothing new.
-  if granted < p.rung then return end
+  if granted <= p.rung then return end
   local ok, bad = ring_add(p, false)
   if p.st ~= 'a' then return end
   p.reason = reason
   p.row = p.row + 1
   p.rung = now
   p.cool = now + math.min(COOL * 2 ^ (p.row - 1), COOL_CAP)
-  if p.row >= ROW_MAX or p.row >= 3 and bad >= 9 and ok + bad >= 12 and bad >= 3 * ok then proxy_state(p, 'q', reason) end
+  if p.row >= ROW_MAX or p.row >= 3 and ok + bad >= DAY_MIN and bad >= 3 * ok then proxy_state(p, 'q', reason) end
 end
 
 -- proxy_denied quarantines a proxy that refused its credentials, and suspects

@@ -49,11 +49,14 @@ end
 
 -- blame says whose an unclear fault is. The host's, if at least two other proxies
 -- failed there and no more than as many got through; the proxy's, if it failed at
--- the last two other hosts as well; else nobody's.
+-- the last two other hosts as well (the last one, if it is on probation or had a
+-- bad day); else nobody's.
 local function blame(p, h, name)
   local here = others(h.seen, p.id, SEEN_AGE, SEEN)
   if here['-'] >= 2 and here['-'] >= here['+'] then return 'host' end
-  if others(p.trail, name, TRAIL_AGE, 2)['-'] == 2 then return 'proxy' end
+  local k = 2
+  if p.row > 0 or p.day < 500 then k = 1 end
+  if others(p.trail, name, TRAIL_AGE, k)['-'] == k then return 'proxy' end
   return 'nobody'
 end
 
