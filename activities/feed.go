@@ -26,7 +26,7 @@ const (
 	idlePause    = 100 * time.Millisecond
 	idleFor      = 2 * time.Second
 	idleCap      = time.Second
-	heartbeatGap = 5 * time.Second
+	heartbeatGap = 3 * time.Second
 	sweepEvery   = 30 * time.Second
 )
 
@@ -237,8 +237,14 @@ func (f *feeder) sweepIfDue(ctx context.Context) error {
 	if time.Since(f.lastSweep) < sweepEvery {
 		return nil
 	}
+	// What is not started when a feeder begins was claimed by one before it, which
+	// has stopped or was killed. Should that one start it all the same, it starts once.
+	unstarted := claimAge
+	if f.lastSweep.IsZero() {
+		unstarted = 0
+	}
 	f.lastSweep = time.Now()
-	return f.a.sweep(ctx, f.run, f.in.Campaign, f.in.Run)
+	return f.a.sweep(ctx, f.run, f.in.Campaign, f.in.Run, unstarted)
 }
 
 func progress(state frontier.RunState, c frontier.Counts) workflows.Progress {

@@ -25,10 +25,12 @@ const (
 
 // sweep asks Temporal what became of a run's open claims: a claim whose workflow
 // was never started goes back to the queue, one whose workflow ended without its
-// ack (terminated, timed out, gone) becomes a dead letter with that reason.
-func (a *Activities) sweep(ctx context.Context, run, campaign string, number int) error {
+// ack (terminated, timed out, gone) becomes a dead letter with that reason. Claims
+// not marked as started are left alone until they are of age unstarted.
+func (a *Activities) sweep(ctx context.Context, run, campaign string, number int, unstarted time.Duration) error {
+	defer a.heartbeats(ctx)()
 	return a.eachOpenClaim(ctx, run, asksAtOnce, func(c frontier.OpenClaim) error {
-		if c.Age < claimAge {
+		if c.Age < claimAge && (c.RunID != "" || c.Age < unstarted) {
 			return nil
 		}
 		return a.sweepClaim(ctx, run, crawl.Task{Campaign: campaign, Run: number, ID: c.ID, Replay: c.Replay}, c)

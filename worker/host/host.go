@@ -76,6 +76,9 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 		cfg.Grace = DefaultGrace
 	}
 	store := frontier.New(cfg.Redis, frontier.Options{})
+	if err := CheckSink(ctx, cfg.Redis, cfg.SinkURL); err != nil {
+		return nil, err
+	}
 	registered, err := store.RegisterSink(ctx, cfg.SinkURL)
 	if err != nil {
 		return nil, fmt.Errorf("register results %s: %w", cfg.SinkURL, err)
@@ -91,6 +94,19 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 	})
 	h.workers = h.build()
 	return h, nil
+}
+
+// CheckSink returns a *SinkError if another results store than url is registered.
+// It registers nothing: ask before the store is opened, which makes its folder.
+func CheckSink(ctx context.Context, rdb redis.UniversalClient, url string) error {
+	registered, err := frontier.New(rdb, frontier.Options{}).Sink(ctx)
+	if err != nil {
+		return fmt.Errorf("read registered results: %w", err)
+	}
+	if registered != "" && registered != url {
+		return &SinkError{Registered: registered, Wanted: url}
+	}
+	return nil
 }
 
 // SinkError says that another results store is registered.
@@ -122,6 +138,8 @@ func (h *Host) build() []worker.Worker {
 	urls.RegisterWorkflowWithOptions(workflows.URL, workflow.RegisterOptions{Name: workflows.URLWorkflow})
 	h.register(urls, workflows.ActivityFetch, workflows.ActivityFinish, workflows.ActivityAbort)
 
+	// A feeder's heartbeats have to reach the server well within their timeout.
+	options.MaxHeartbeatThrottleInterval = 3 * time.Second
 	options.MaxConcurrentWorkflowTaskExecutionSize = 32
 	options.MaxConcurrentLocalActivityExecutionSize = 32
 	options.MaxConcurrentActivityExecutionSize = 64
