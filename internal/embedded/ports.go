@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
-
 )
 
 // PortsFile is the name of the file in the data directory that holds Ports.
