@@ -57,7 +57,7 @@ func (c *Crawl) Prepare(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	st.newRun, st.goOn = c.newRun, !c.newRun
+	st.newRun, st.goOn = c.newRun, true
 	c.start = st
 	return nil
 }

@@ -163,6 +163,7 @@ func (h *Host) Run(ctx context.Context) error {
 	defer stop()
 	go h.watchRuns(background)
 	go h.reap(background)
+	go h.reconcile(background)
 	for i, w := range h.workers {
 		if err := w.Start(); err != nil {
 			for _, started := range h.workers[:i] {
@@ -194,8 +195,9 @@ func (h *Host) drain() {
 
 // Periods of the background work.
 const (
-	watchEvery = time.Second
-	reapEvery  = 5 * time.Second
+	watchEvery     = time.Second
+	reapEvery      = 5 * time.Second
+	reconcileEvery = 2 * time.Minute
 )
 
 // watchRuns ends the fetches of canceled campaigns within a second.
@@ -216,6 +218,19 @@ func (h *Host) reap(ctx context.Context) {
 		}
 		if n > 0 {
 			h.cfg.Log.Info("reaped expired leases", zap.Int("leases", n))
+		}
+	})
+}
+
+// reconcile repairs what a lost half of the pool's index would leave for ever.
+func (h *Host) reconcile(ctx context.Context) {
+	every(ctx, reconcileEvery, func() {
+		n, err := h.pool.Reconcile(ctx)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			h.cfg.Log.Warn("reconcile leases", zap.Error(err))
+		}
+		if n > 0 {
+			h.cfg.Log.Warn("repaired the pool's index", zap.Int("leases", n))
 		}
 	})
 }
