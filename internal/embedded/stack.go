@@ -63,7 +63,7 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 		}
 	}()
 	letGo := holdPorts(ctx) // until all of them are listened on
-	defer letGo() // again does nothing
+	defer letGo()           // again does nothing
 	ports, err := choosePorts(d, o)
 	if err != nil {
 		return nil, err
