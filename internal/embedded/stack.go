@@ -62,8 +62,8 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 			err = errors.Join(err, s.Close(stop))
 		}
 	}()
-	letGo := holdPorts(ctx) // until all of them are listened on
-	defer letGo()           // again does nothing
+	unlock := lockPorts(ctx)
+	defer unlock() // again does nothing
 	ports, err := choosePorts(d, o)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 		}
 		s.UIURL = "http://" + loopback(ports.UI)
 	}
-	letGo()
+	unlock()
 	if !o.NoTemporal {
 		if err := s.await(ctx); err != nil {
 			return nil, err
