@@ -27,7 +27,10 @@ const (
 	idleFor      = 2 * time.Second
 	idleCap      = time.Second
 	heartbeatGap = 5 * time.Second
-	sweepEvery   = 30 * time.Second
+	// sweepEvery is the time between two rounds over the open claims, sweepPace
+	// that between two pages of a round.
+	sweepEvery = 30 * time.Second
+	sweepPace  = 2 * time.Second
 )
 
 // Feed claims URLs host by host and starts their workflows, for in.For or until
@@ -63,6 +66,7 @@ type feeder struct {
 
 	lastBeat  time.Time
 	lastSweep time.Time
+	sweptTo   string // where the sweep goes on, "" between two rounds
 }
 
 func (f *feeder) open(ctx context.Context) error {
@@ -234,11 +238,17 @@ func (f *feeder) beat(ctx context.Context) {
 }
 
 func (f *feeder) sweepIfDue(ctx context.Context) error {
-	if time.Since(f.lastSweep) < sweepEvery {
+	gap := sweepEvery
+	if f.sweptTo != "" {
+		gap = sweepPace
+	}
+	if time.Since(f.lastSweep) < gap {
 		return nil
 	}
+	var err error
+	f.sweptTo, err = f.a.sweep(ctx, f.in, f.sweptTo)
 	f.lastSweep = time.Now()
-	return f.a.sweep(ctx, f.run, f.in.Campaign, f.in.Run)
+	return err
 }
 
 func progress(state frontier.RunState, c frontier.Counts) workflows.Progress {
