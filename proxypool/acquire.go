@@ -99,11 +99,11 @@ func (p *Pool) acquired(leaseID, session string, sent time.Time, reply []string)
 	case kind == "grant" && len(reply) == 7:
 		g, err := p.grant(leaseID, session, sent, reply)
 		return Acquired{Grant: g}, err
-	case kind == "wait" && len(reply) == 3:
+	case kind == "wait" && len(reply) == 4:
 		after, err := parseMillis(reply[1])
-		return Acquired{Wait: &Wait{After: after, Why: crawl.WaitReason(reply[2])}}, err
-	case kind == "ended" && len(reply) == 4:
-		e := &Ended{Fresh: reply[3] == "1"}
+		return Acquired{Wait: &Wait{After: after, Why: crawl.WaitReason(reply[2]), Held: reply[3] == "1"}}, err
+	case kind == "ended" && len(reply) == 5:
+		e := &Ended{Fresh: reply[3] == "1", Open: reply[4] == "1"}
 		if reply[1] == "1" {
 			e.Outcome = []byte(reply[2])
 		}

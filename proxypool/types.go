@@ -86,6 +86,9 @@ type Grant struct {
 type Wait struct {
 	After time.Duration
 	Why   crawl.WaitReason
+	// Held says that the lease is open all the same and wants its release: it was
+	// taken over from another holder, or a hop found its host busy.
+	Held bool
 }
 
 // Ended is the tombstone of a lease that was already released or reaped.
@@ -95,6 +98,8 @@ type Ended struct {
 	// Fresh says that this very call (Settle) ended it: no execution had it, or one
 	// that committed nothing.
 	Fresh bool
+	// Open says that the lease was open until then: somebody may have used it.
+	Open bool
 }
 
 // Renewal is the state of a lease that was renewed.

@@ -89,13 +89,16 @@ func (r *ruling) fail(fallback Reason) Decision {
 func (r *ruling) blocked() Decision {
 	r.l.Attempts++
 	r.l.Blocks++
-	if r.l.Blocks > r.policy.RetryBlocked {
+	if r.l.Blocks > r.policy.RetryBlocked || r.passedOn() {
 		return Decision{Action: Fail, Reason: ReasonBlocked}
 	}
 	return r.backoff(fmt.Sprintf("blocked%s, asking another proxy", r.via()))
 }
 
 func (r *ruling) transient() Decision {
+	if r.passedOn() {
+		return Decision{Action: Fail, Reason: ReasonAmbiguousUnsafe}
+	}
 	wait := r.o.RetryAfter()
 	if wait <= 0 {
 		r.l.Attempts++
@@ -120,6 +123,8 @@ func (r *ruling) proxyFault() Decision {
 	r.l.ProxyFaults++
 	if r.o.Class == ProxyAuth {
 		r.l.Denied++
+	} else if r.o.Requests > 0 && !r.facts.Task.SafeToRepeat() {
+		return Decision{Action: Fail, Reason: ReasonAmbiguousUnsafe}
 	}
 	if r.l.ProxyFaults > r.policy.MaxProxyFaults {
 		return Decision{Action: Fail, Reason: ReasonProxyFaults}
@@ -140,6 +145,10 @@ func (r *ruling) ambiguous() Decision {
 	}
 	return r.backoff(fmt.Sprintf("%s%s, attempt %d of %d", r.o.Reason, r.via(), r.l.Attempts, r.policy.MaxAttempts))
 }
+
+// passedOn reports an unsafe request that its target has answered with a redirect
+// in this pass: what came after that answer is no reason to send it again.
+func (r *ruling) passedOn() bool { return r.o.Requests > 1 && !r.facts.Task.SafeToRepeat() }
 
 // ended: the lease was gone without an outcome; a request may have been under way.
 func (r *ruling) ended() Decision {

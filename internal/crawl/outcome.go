@@ -144,6 +144,9 @@ type Outcome struct {
 	// NextURL and Hops: where a deferred redirect goes on in the next pass.
 	NextURL string `json:"next,omitempty"`
 	Hops    int    `json:"hops,omitempty"`
+	// NextMethod is the method to go on with, where redirects changed it (RFC 9110
+	// §15.4: POST to GET); the request then has no body any more.
+	NextMethod string `json:"next_method,omitempty"`
 	// Bytes is the decoded body's size, WireBytes what was read, SHA256 the
 	// decoded body's digest in hex.
 	Bytes     int64  `json:"bytes,omitempty"`

@@ -20,7 +20,7 @@ import (
 )
 
 // recoverWithin is the time from the start after a SIGKILL to the first further
-// result, and to the first URL asked that was not under way before.
+// result, and to the first URL asked that nobody had claimed before.
 const recoverWithin = 15 * time.Second
 
 // crawling is a `standalone crawl` that can be run again and again.
@@ -93,8 +93,8 @@ func (c *crawling) written() map[string]bool {
 	return urls
 }
 
-// recovered measures how long a process started at t0 took to finish a URL
-// that before does not have, and to ask one that nobody had asked.
+// recovered measures how long a process started at t0 took to finish a URL that
+// before does not have, and until more than asked URLs had been asked.
 func (c *crawling) recovered(p *process, t0 time.Time, before map[string]bool, asked int) (finished, fed time.Duration) {
 	c.t.Helper()
 	poll(c.t, time.Minute, "the crawl goes on", func() bool {
@@ -151,14 +151,14 @@ func TestACrawlKilledTwiceGoesOnWhereItWas(t *testing.T) {
 		})
 		p.kill()
 		kills = append(kills, time.Now())
-		before, asked := c.written(), c.asked()
+		before, asked := c.written(), c.asked()+lanes // lanes of them claimed at most
 		if len(before) >= n {
 			t.Fatalf("the kill came too late: %d of %d done", len(before), n)
 		}
 		start := time.Now()
 		p = c.launch()
 		finished, fed := c.recovered(p, start, before, asked)
-		t.Logf("killed at %d of %d: first further URL finished after %v, first new one asked after %v",
+		t.Logf("killed at %d of %d: first further URL finished after %v, one that was not claimed asked after %v",
 			len(before), n, finished.Round(10*time.Millisecond), fed.Round(10*time.Millisecond))
 		if finished > recoverWithin || fed > recoverWithin {
 			t.Errorf("recovery took %v and %v, want at most %v", finished, fed, recoverWithin)
@@ -308,4 +308,36 @@ func TestCtrlCEndsACrawlThatGoesOn(t *testing.T) {
 	records := readRecords(t, c.out(), "crawl", 1)
 	wantAllCompleted(t, records, n)
 	noneRepeated(t, c.site.Visits(), records, nil, 0)
+}
+
+// TestACrawlKilledWhileItStartsCanBeStarted kills the first starts on a new
+// directory, each a little later: while it is laid out, while the databases are
+// made, the proxies imported and the list loaded.
+func TestACrawlKilledWhileItStartsCanBeStarted(t *testing.T) {
+	t.Parallel()
+	const n = 400
+	c := newCrawling(t, n, 8, func(i int) string { return fmt.Sprintf("/ok/%d", i) })
+	var kills []time.Time
+	for _, after := range []time.Duration{
+		20, 60, 100, 150, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800, 1000, 1300, 1600,
+	} {
+		p := c.launch()
+		select {
+		case <-p.done:
+			if code := p.exit(0); code != 0 {
+				t.Fatalf("a start after a kill ended with %d: %s", code, p.err.String())
+			}
+		case <-time.After(after * time.Millisecond):
+		}
+		p.kill()
+		kills = append(kills, time.Now())
+	}
+	p := c.launch()
+	if code := p.exit(3 * time.Minute); code != 0 {
+		t.Fatalf("exit %d\n%s", code, p.err.String())
+	}
+	records := readRecords(t, c.out(), "crawl", 1)
+	wantAllCompleted(t, records, n)
+	noneRepeated(t, c.site.Visits(), records, kills, 0)
+	c.settled(n)
 }

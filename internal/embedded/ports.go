@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
-
-	"github.com/gofrs/flock"
 )
 
 // PortsFile is the name of the file in the data directory that holds Ports.
@@ -51,24 +48,7 @@ const (
 	portFrom, portTo = 20000, 32767
 	// portPatience is how long a kept port may stay taken by the process before us.
 	portPatience = 3 * time.Second
-	// startPatience is how long a start waits for another one's ports.
-	startPatience = 20 * time.Second
 )
-
-// holdPorts keeps the user's other stacks from choosing ports until the function
-// returned is called: a port that was found free is taken only seconds later, and
-// Temporal panics where another has it by then. Best effort: without a place for
-// the lock, or past startPatience, the start goes on.
-func holdPorts(ctx context.Context) (letGo func()) {
-	name := "holdfast-ports-" + strconv.Itoa(os.Getuid()) + ".lock"
-	lock := flock.New(filepath.Join(os.TempDir(), name), flock.SetPermissions(0o600))
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
-	if held, err := lock.TryLockContext(ctx, 50*time.Millisecond); err != nil || !held {
-		return func() {}
-	}
-	return func() { _ = lock.Unlock() }
-}
 
 // choosePorts returns the ports of the directory, choosing those that are missing
 // or taken, and keeps them.

@@ -100,6 +100,7 @@ type exchange struct {
 	connectMS    atomic.Int64
 	requests     int
 	wire         int64
+	last         *hop   // the hop under way
 	contentType  string // the header as it came
 	page         crawl.Page
 }
@@ -155,7 +156,7 @@ func (x *exchange) outcomeOf(err error) (crawl.Outcome, error) {
 	case errors.As(err, &f):
 		return crawl.Outcome{Class: f.class, Reason: f.reason}, nil
 	case errors.As(err, &hook) && errors.As(hook.err, &stop):
-		return stop.Outcome, nil
+		return x.stopped(stop.Outcome), nil
 	case x.caller.Err() != nil:
 		return crawl.Outcome{Class: crawl.Canceled}, nil
 	case errors.As(err, &hook):
@@ -166,12 +167,25 @@ func (x *exchange) outcomeOf(err error) (crawl.Outcome, error) {
 	return crawl.Outcome{}, err
 }
 
+// stopped adds to a hook's deferral where the exchange had come to: the redirects
+// that were answered are not asked for again.
+func (x *exchange) stopped(o crawl.Outcome) crawl.Outcome {
+	if h := x.last; o.Class == crawl.Deferred && h != nil && h.hops > x.req.Hops {
+		o.NextURL, o.Hops = h.url.String(), h.hops
+		if h.method != x.req.Method && (h.method != http.MethodGet || x.req.Method != "") {
+			o.NextMethod = h.method
+		}
+	}
+	return o
+}
+
 // run follows the request through its redirects to a final answer.
 func (x *exchange) run() (crawl.Outcome, error) {
 	h, err := x.start()
 	if err != nil {
 		return crawl.Outcome{}, err
 	}
+	x.last = h
 	for {
 		res, err := x.ask(h)
 		if err != nil {

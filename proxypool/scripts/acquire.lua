@@ -9,8 +9,8 @@
 --   19 session or empty, 20 ms that a session is kept, 21… ids to avoid
 -- Output: {"grant", fence, proxy, its config, host, "1" if it was another's before
 --     else "0", ms to the deadline}
---   {"wait", ms, why}
---   {"ended", "1" or "0", outcome, "1" if this settle ended it, else "0"}
+--   {"wait", ms, why, "1" if the lease is open all the same (taken over from another holder), else "0"}
+--   {"ended", "1" or "0", outcome, "1" if this settle ended it, else "0", "1" if it was open until then, else "0"}
 -- Invariant: the same lease and holder get the same grant however often this
 --   runs; a tombstone never becomes a lease; a wait for the host charges its turn
 --   once; a refusal for want of a proxy charges nothing.
@@ -20,10 +20,10 @@ local interval, conc, mode, ttl = num(ARGV[5]), num(ARGV[6]), ARGV[7], num(ARGV[
 local seen, seed, grace = num(ARGV[9]), num(ARGV[10]), num(ARGV[11])
 local key = host .. ' ' .. ARGV[3]
 
-local function ended(fresh)
+local function ended(fresh, open)
   local o = redis.call('HGET', OUTCOMES, id)
-  if o then return { 'ended', '1', o, '0' } end
-  return { 'ended', '0', '', fresh and '1' or '0' }
+  if o then return { 'ended', '1', o, '0', '0' } end
+  return { 'ended', '0', '', fresh and '1' or '0', open and '1' or '0' }
 end
 
 reap_due(3)
@@ -53,7 +53,7 @@ if mode == 'settle' then
     turn_drop(h, key)
     host_put(h)
   end
-  return ended(true)
+  return ended(true, l)
 end
 
 if l then
@@ -72,7 +72,7 @@ if seen > num(meta[1]) then
   meta[2] = now + ttl
   redis.call('HSET', META, 'fence', seen, 'gate', meta[2])
 end
-if num(meta[2]) > now then return { 'wait', tostring(num(meta[2]) - now), 'generation' } end
+if num(meta[2]) > now then return { 'wait', tostring(num(meta[2]) - now), 'generation', l and '1' or '0' } end
 
 if l and l.holder ~= holder then
   host_free(l.host)
@@ -88,7 +88,7 @@ local h = host_get(host)
 local after, why, r = turn_check(h, key, interval, conc, grace)
 if after > 0 then
   host_put(h)
-  return { 'wait', tostring(after), why }
+  return { 'wait', tostring(after), why, l and '1' or '0' }
 end
 
 local p
@@ -121,7 +121,7 @@ end
 if after > 0 then
   if r then turn_keep(h, key, r, after) end
   if r or not h.new then host_put(h) end
-  return { 'wait', tostring(after), why }
+  return { 'wait', tostring(after), why, l and '1' or '0' }
 end
 
 turn_take(h, key, r, interval)

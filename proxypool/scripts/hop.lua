@@ -1,7 +1,8 @@
 -- hop: move a lease to another host, for a redirect.
 --
 -- ARGV: 1 lease, 2 fence, 3 claimant, 4 host, 5 interval ms, 6 concurrency, 7 ttl ms, 8 grace ms of a turn
--- Output: {"grant", fence, proxy, its config, host, again, ms to the deadline} | {"wait", ms, why} | {"stale"}
+-- Output: {"grant", fence, proxy, its config, host, again, ms to the deadline} |
+--   {"wait", ms, why, "1"} | {"stale"}
 -- Invariant: the new host's turn is charged once, the old host's slot freed once;
 --   after a wait the lease is where it was, and its deadline is extended.
 
@@ -27,7 +28,7 @@ if l.host ~= host then
   if after > 0 then
     lease_put(l)
     if r or not h.new then host_put(h) end
-    return { 'wait', tostring(after), why }
+    return { 'wait', tostring(after), why, '1' }
   end
   turn_take(h, key, r, interval)
   host_put(h)
