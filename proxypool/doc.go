@@ -76,7 +76,7 @@
 //	deadlines  list  "look lease": leases by deadline, roughly
 //	tombq      list  "ended lease": tombstones by age
 //	hosts      hash  host → first free turn, earliest grant, last grant, not-before, shift, open, reserved, line,
-//	                 the latest outcome of each of the last eight proxies
+//	                 the latest outcome of each of the last proxies (up to eight)
 //	hostq      list  "look host"
 //	turns      hash  "host claimant" → turn less the host's shift, stamp, in line, times told busy
 //	turnq      list  "look stamp host claimant"

@@ -21,7 +21,7 @@ type HostInfo struct {
 	// Open is the number of leases at the host, Waiting of turns reserved there.
 	Open    int `json:"open"`
 	Waiting int `json:"waiting"`
-	// Answered, Faults and Blocks count the last eight proxies that were here within
+	// Answered, Faults and Blocks count the last proxies (up to eight) that were here within
 	// ten minutes by their latest outcome: this is the evidence for and against it.
 	Answered int `json:"answered"`
 	Faults   int `json:"faults"`

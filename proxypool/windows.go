@@ -27,6 +27,8 @@ const (
 	ringUnit = 2 * time.Minute
 	ringBase = 80
 	ringZero = '*'
+	// ringCells is the length of all buckets, four digits each; one of them may be ':'.
+	ringCells = 4 * (8 + 6 + 5)
 )
 
 // readRing sums the buckets that are not too old by now.
@@ -35,11 +37,13 @@ func readRing(s string, now time.Time) (Windows, error) {
 	if s == "" {
 		return w, nil
 	}
-	head, cells, ok := strings.Cut(s, ":")
+	// The sums between the epoch and the cells are as of the last sample.
+	head, _, _ := strings.Cut(s, ":")
 	was, err := strconv.ParseInt(head, 10, 64)
-	if !ok || err != nil || len(cells) != 4*(8+6+5) {
+	if err != nil || len(s) <= ringCells {
 		return w, fmt.Errorf("%w: windows", ErrReply)
 	}
+	cells := s[len(s)-ringCells:]
 	number := func(i int) int { return (int(cells[i])-ringZero)*ringBase + int(cells[i+1]) - ringZero }
 	epoch := max(was, now.UnixMilli()/ringUnit.Milliseconds())
 	off := 0

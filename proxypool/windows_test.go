@@ -109,8 +109,9 @@ func TestABucketThatIsFullKeepsItsShare(t *testing.T) {
 
 // replaceCells fills the bucket of the ring that holds one success, in each window.
 func replaceCells(packed, empty, full string) string {
-	head, cells, _ := strings.Cut(packed, ":")
-	out := ""
+	const digits = 4 * (8 + 6 + 5)
+	packed = strings.TrimSuffix(packed, "|")
+	head, cells, out := packed[:len(packed)-digits], packed[len(packed)-digits:], ""
 	for i := 0; i+4 <= len(cells); i += 4 {
 		if cell := cells[i : i+4]; cell != empty {
 			out += full
@@ -118,7 +119,7 @@ func replaceCells(packed, empty, full string) string {
 			out += cell
 		}
 	}
-	return head + ":" + out + "|"
+	return head + out + "|"
 }
 
 func TestADayOfMostlyFailuresQuarantinesThoughASuccessResetsTheRow(t *testing.T) {

@@ -86,9 +86,8 @@ local function pick_tier(q, set, n)
   local asked = {}
 
   local function consider(id, s, pair, suspect)
-    local st, inuse, max, ready, cool, expires, last, row, score, day, proven, gateway, _, latency = string.match(s,
-      '^(%a)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d)|([^|]*)|(%d+)|')
-    if st ~= 'a' then return end
+    if sub(s, 1, 1) ~= 'a' then return end
+    local _, inuse, max, ready, cool, expires, last, row, score, day, proven, gateway, _, latency = unpack(split(s, 14))
     expires = num(expires)
     if expires > 0 and expires < now + q.ttl then return end
     if q.filtered and not fits(q, proxy_parse(id, s)) then return end
@@ -97,7 +96,7 @@ local function pick_tier(q, set, n)
     -- Of a gateway each lease is another way out.
     if q.avoid[id] and gateway == '0' then rank = 2 end
     if pair then
-      local till, kind = string.match(pair, '^(%d+)|(%a)|')
+      local till, kind = unpack(split(pair, 2))
       till = num(till)
       if till > now then
         if kind == 'h' then at = math.max(at, till) end

@@ -72,60 +72,75 @@ local function proxy_free(p)
   if p.st == 'x' and p.inuse == 0 then proxy_delete(p) else proxy_put(p) end
 end
 
--- The ring is "epoch:cells": the epoch counts 2 min; the windows of 24 h (8
+-- The ring is "epoch:day ok:day bad:hour ok:hour bad:ten ok:ten bad:cells": the
+-- epoch counts 2 min, the sums are those of the cells. The windows of 24 h (8
 -- buckets of 3 h), 1 h (6 of 10 min) and 10 min (5 of 2 min) follow one another,
 -- bucket k of a window of n in place k % n, each "ok bad" in two digits of base
 -- 80 from '*' on. A full bucket is halved, so that its share stays. A window
 -- reaches back between its length less one bucket and its length.
 local RING_MS, RING_BASE, RING_ZERO, RING_FULL = 120000, 80, 42, 6399
-local RING_WINDOWS = { { 90, 8 }, { 5, 6 }, { 1, 5 } }
+local RING_WINDOWS = { { 90, 8, 0 }, { 5, 6, 16 }, { 1, 5, 28 } } -- width, buckets, first cell
 
--- ring_add takes one sample and rates the proxy: each window's share of
--- successes, drawn by few samples to that of the next longer one, and the
--- longest to PRIOR; so the newest count most. It answers the day's ok and bad.
-local function ring_add(p, good)
-  local epoch = math.floor(now / RING_MS)
-  local was, packed = string.match(p.ring, '^(%d+):(.*)$')
-  was = num(was)
-  local c = {}
-  if packed then
-    local b = { string.byte(packed, 1, -1) }
-    for i = 1, #b / 2 do c[i] = (b[2 * i - 1] - RING_ZERO) * RING_BASE + b[2 * i] - RING_ZERO end
-    epoch = math.max(epoch, was)
-  else
-    for i = 1, 38 do c[i] = 0 end
-  end
-  local off, rate, day_ok, day_bad = 0, PRIOR, 0, 0
+-- ring_roll clears the buckets that have passed, halves those that are full, and
+-- counts all of them again. Once an epoch; sums are {day ok, day bad, hour ok, …}.
+local function ring_roll(cells, was, epoch)
+  local c, b = {}, { string.byte(cells, 1, -1) }
+  for i = 1, 38 do c[i] = 0 end
+  for i = 1, #b / 2 do c[i] = (b[2 * i - 1] - RING_ZERO) * RING_BASE + b[2 * i] - RING_ZERO end
+  local sums = {}
   for w, window in ipairs(RING_WINDOWS) do
-    local width, n = window[1], window[2]
+    local width, n, off = window[1], window[2], window[3]
     local from, to = math.floor(was / width), math.floor(epoch / width)
     for k = math.max(from + 1, to - n + 1), to do
       local cell = off + 2 * (k % n)
       c[cell + 1], c[cell + 2] = 0, 0
     end
-    local cell = off + 2 * (to % n) + (good and 1 or 2)
-    if c[cell] >= RING_FULL then
-      local first = off + 2 * (to % n)
-      c[first + 1], c[first + 2] = math.floor(c[first + 1] / 2), math.floor(c[first + 2] / 2)
-    end
-    c[cell] = c[cell] + 1
     local ok, bad = 0, 0
-    for i = off + 1, off + 2 * n, 2 do ok, bad = ok + c[i], bad + c[i + 1] end
-    rate = (ok + PULL * rate) / (ok + bad + PULL)
-    if w == 1 then
-      p.day = math.floor(rate * 1000 + 0.5)
-      day_ok, day_bad = ok, bad
+    for i = off + 1, off + 2 * n, 2 do
+      if c[i] >= RING_FULL or c[i + 1] >= RING_FULL then
+        c[i], c[i + 1] = math.floor(c[i] / 2), math.floor(c[i + 1] / 2)
+      end
+      ok, bad = ok + c[i], bad + c[i + 1]
     end
-    off = off + 2 * n
+    sums[2 * w - 1], sums[2 * w] = ok, bad
   end
-  p.score = math.floor(rate * 1000 + 0.5)
   local out = {}
   for i = 1, #c do
     out[2 * i - 1] = math.floor(c[i] / RING_BASE) + RING_ZERO
     out[2 * i] = c[i] % RING_BASE + RING_ZERO
   end
-  p.ring = epoch .. ':' .. string.char(unpack(out))
-  return day_ok, day_bad
+  return string.char(unpack(out)), sums
+end
+
+-- ring_add takes one sample and rates the proxy: each window's share of
+-- successes, drawn by few samples to that of the next longer one, and the
+-- longest to PRIOR; so the newest count most. It answers the day's ok and bad.
+local function ring_add(p, good)
+  local epoch, side = math.floor(now / RING_MS), good and 1 or 2
+  local f, cells = {}, ''
+  f[0], f[1], f[2], f[3], f[4], f[5], f[6], cells = string.match(p.ring, '^(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(.*)$')
+  local was = num(f[0])
+  epoch = math.max(epoch, was)
+  if not cells or was < epoch then cells, f = ring_roll(cells or '', was, epoch) end
+  local rate = PRIOR
+  for w, window in ipairs(RING_WINDOWS) do
+    local at = 2 * (window[3] + 2 * (math.floor(epoch / window[1]) % window[2]) + side) - 1
+    local hi, lo = string.byte(cells, at, at + 1)
+    if hi == RING_ZERO + RING_BASE - 1 and lo == hi then
+      cells, f = ring_roll(cells, epoch, epoch)
+      hi, lo = string.byte(cells, at, at + 1)
+    end
+    lo = lo + 1
+    if lo == RING_ZERO + RING_BASE then hi, lo = hi + 1, RING_ZERO end
+    cells = string.sub(cells, 1, at - 1) .. string.char(hi, lo) .. string.sub(cells, at + 2)
+    f[2 * w - 2 + side] = num(f[2 * w - 2 + side]) + 1
+    local ok, bad = num(f[2 * w - 1]), num(f[2 * w])
+    rate = (ok + PULL * rate) / (ok + bad + PULL)
+    if w == 1 then p.day = math.floor(rate * 1000 + 0.5) end
+  end
+  p.score = math.floor(rate * 1000 + 0.5)
+  p.ring = table.concat({ epoch, f[1], f[2], f[3], f[4], f[5], f[6], cells }, ':')
+  return num(f[1]), num(f[2])
 end
 
 local function proxy_succeeded(p, granted)

@@ -10,27 +10,21 @@
 --   last; ok and bad are halved for each ten minutes between two faults.
 -- PAIRQ entries: "look id host"
 
-local SEEN, SEEN_AGE, TRAIL, TRAIL_AGE = 8, 10, 6, 180
+local SEEN, SEEN_BYTES, SEEN_AGE, TRAIL_BYTES, TRAIL_AGE = 8, 76, 10, 40, 180
 local PAIR_SOFT, PAIR_HARD, PAIR_KEEP, PAIR_CAP = 30000, 600000, 3600000, 100000
 
 local minute = math.floor(now / 60000) % 10000
 
 -- marked puts an entry in front of a list and takes its older one out; without a
--- mark it only takes it out.
+-- mark it only takes it out. A list longer than most bytes loses its oldest entry.
 local function marked(list, name, mark, most)
-  local out, n = {}, 0
-  if mark then
-    out[1] = name .. mark .. minute .. ';'
-    n = 1
-  end
-  for entry, who in string.gmatch(list, '(([^;+%-]-)[+%-b]%d+;)') do
-    if n >= most then break end
-    if who ~= name then
-      n = n + 1
-      out[n] = entry
-    end
-  end
-  return table.concat(out)
+  list = ';' .. list
+  local i, j = string.find(list, ';' .. name .. '[+%-b]%d+;')
+  if i then list = string.sub(list, 1, i) .. string.sub(list, j + 1) end
+  if mark then list = ';' .. name .. mark .. minute .. list end
+  list = string.sub(list, 2)
+  if #list > most then list = string.match(list, '^(.*;)[^;]*;$') or '' end
+  return list
 end
 
 -- others counts the marks of the entries that are not name's, newest first and
@@ -114,7 +108,7 @@ local function learn(p, h, v)
     if who == 'proxy' then
       proxy_failed(p, v.granted, v.reason)
       trail = '-'
-      h.seen = marked(h.seen, p.id, nil, SEEN)
+      h.seen = marked(h.seen, p.id, nil, SEEN_BYTES)
     elseif who == 'host' then
       seen = '-'
     else
@@ -124,10 +118,10 @@ local function learn(p, h, v)
     end
   end
   if v.pair == 'blocked' then seen = 'b' end
-  if trail then p.trail = marked(p.trail, name, trail, TRAIL) end
+  if trail then p.trail = marked(p.trail, name, trail, TRAIL_BYTES) end
   if h.host == '' then return end
   pair_learn(p, h, v.pair, fault)
-  if seen then h.seen = marked(h.seen, p.id, seen, SEEN) end
+  if seen then h.seen = marked(h.seen, p.id, seen, SEEN_BYTES) end
 end
 
 local function pairs_forget(k)
