@@ -116,18 +116,23 @@ func (e *SinkError) Error() string {
 	return fmt.Sprintf("results are registered as %s, this worker would write to %s", e.Registered, e.Wanted)
 }
 
-// build makes the workers. A fetch holds a workflow-task slot and a local-activity
-// slot, so both have the same number; campaigns have a queue and slots of their own.
-func (h *Host) build() []worker.Worker {
-	options := worker.Options{
-		Identity:                                h.cfg.Worker,
-		MaxConcurrentWorkflowTaskExecutionSize:  h.cfg.Slots,
-		MaxConcurrentLocalActivityExecutionSize: h.cfg.Slots,
-		MaxConcurrentActivityExecutionSize:      h.cfg.Slots,
-		WorkerStopTimeout:                       h.cfg.Grace,
+// WorkerOptions are those of the worker that takes URLs, but for its grace.
+func WorkerOptions(identity string, slots int) worker.Options {
+	return worker.Options{
+		Identity:                                identity,
+		MaxConcurrentWorkflowTaskExecutionSize:  slots,
+		MaxConcurrentLocalActivityExecutionSize: slots,
+		MaxConcurrentActivityExecutionSize:      slots,
 		// The detector's second is short for a machine with noisy neighbours.
 		DeadlockDetectionTimeout: 10 * time.Second,
 	}
+}
+
+// build makes the workers. A fetch holds a workflow-task slot and a local-activity
+// slot, so both have the same number; campaigns have a queue and slots of their own.
+func (h *Host) build() []worker.Worker {
+	options := WorkerOptions(h.cfg.Worker, h.cfg.Slots)
+	options.WorkerStopTimeout = h.cfg.Grace
 	if h.cfg.Queue != "" {
 		options.DisableWorkflowWorker = true
 		w := worker.New(h.cfg.Temporal, h.cfg.Queue, options)
