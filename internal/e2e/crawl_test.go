@@ -309,3 +309,35 @@ func TestCtrlCEndsACrawlThatGoesOn(t *testing.T) {
 	wantAllCompleted(t, records, n)
 	noneRepeated(t, c.site.Visits(), records, nil, 0)
 }
+
+// TestACrawlKilledWhileItStartsCanBeStarted kills the first starts on a new
+// directory, each a little later: while it is laid out, while the databases are
+// made, the proxies imported and the list loaded.
+func TestACrawlKilledWhileItStartsCanBeStarted(t *testing.T) {
+	t.Parallel()
+	const n = 400
+	c := newCrawling(t, n, 8, func(i int) string { return fmt.Sprintf("/ok/%d", i) })
+	var kills []time.Time
+	for _, after := range []time.Duration{
+		20, 60, 100, 150, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800, 1000, 1300, 1600,
+	} {
+		p := c.launch()
+		select {
+		case <-p.done:
+			if code := p.exit(0); code != 0 {
+				t.Fatalf("a start after a kill ended with %d: %s", code, p.err.String())
+			}
+		case <-time.After(after * time.Millisecond):
+		}
+		p.kill()
+		kills = append(kills, time.Now())
+	}
+	p := c.launch()
+	if code := p.exit(3 * time.Minute); code != 0 {
+		t.Fatalf("exit %d\n%s", code, p.err.String())
+	}
+	records := readRecords(t, c.out(), "crawl", 1)
+	wantAllCompleted(t, records, n)
+	noneRepeated(t, c.site.Visits(), records, kills, 0)
+	c.settled(n)
+}
