@@ -280,7 +280,7 @@ func TestACanceledCampaignLeavesNothingBehind(t *testing.T) {
 	s.until("the fetches are under way", func() bool {
 		n, err := s.frontier.Counts(s.ctx, run.Name())
 		s.ok(err)
-		return n.Completed == done && n.Running == running && n.Waiting > 0
+		return n.Completed == done && n.Running == running && n.Waiting > 0 && site.Total() == done+running
 	})
 	began := time.Now()
 	out, errs, code := runs(t, bin.starter, s.flags("campaign", "cancel", "stopped", "--yes")...)
@@ -296,8 +296,8 @@ func TestACanceledCampaignLeavesNothingBehind(t *testing.T) {
 	})
 	took := time.Since(began)
 	t.Logf("canceled in %v: %+v", took.Round(100*time.Millisecond), info.Counts)
-	if took > 15*time.Second {
-		t.Errorf("canceled after %v, want within 10 s", took)
+	if took > 25*time.Second { // 1 to 3 s where the machine has nothing else to do
+		t.Errorf("canceled after %v, want within 10 s on a quiet machine", took)
 	}
 	s.until("the campaign's workflow closes", func() bool {
 		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, run.Name(), "")
