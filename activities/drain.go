@@ -79,8 +79,10 @@ func (a *Activities) skipQueued(ctx context.Context, run string, in workflows.Ru
 		group.SetLimit(asksAtOnce)
 		for _, c := range claims {
 			group.Go(func() error {
-				t := crawl.Task{Campaign: in.Campaign, Run: in.Run, ID: c.ID, URL: c.URL, Replay: c.Replay, Method: c.Method, AcceptedMS: c.AcceptedMS,
-					Depth: c.Depth, Parent: c.Parent, Extras: c.Extras}
+				t := crawl.Task{
+					Campaign: in.Campaign, Run: in.Run, ID: c.ID, URL: c.URL, Replay: c.Replay, Method: c.Method, AcceptedMS: c.AcceptedMS,
+					Depth: c.Depth, Parent: c.Parent, Extras: c.Extras,
+				}
 				return a.inter(ctx, run, t, crawl.Skipped, crawl.ReasonSkippedCanceled)
 			})
 		}

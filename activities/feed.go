@@ -26,7 +26,7 @@ const (
 	idlePause    = 100 * time.Millisecond
 	idleFor      = 2 * time.Second
 	idleCap      = time.Second
-	heartbeatGap = 5 * time.Second
+	heartbeatGap = 3 * time.Second
 	// sweepEvery is the time between two rounds over the open claims, sweepPace
 	// that between two pages of a round.
 	sweepEvery = 30 * time.Second
@@ -38,6 +38,7 @@ const (
 // is near, no more URLs at once than the campaign, its hosts and its proxies carry.
 func (a *Activities) Feed(ctx context.Context, in workflows.FeedInput) (workflows.FeedResult, error) {
 	f := &feeder{a: a, in: in, run: crawl.RunName(in.Campaign, in.Run)}
+	f.firstSweep = true
 	f.number = in.Feeder*100 + int64(activity.GetInfo(ctx).Attempt)
 	if err := f.open(ctx); err != nil {
 		return workflows.FeedResult{}, err
@@ -64,9 +65,10 @@ type feeder struct {
 	counts frontier.Counts
 	out    workflows.FeedResult
 
-	lastBeat  time.Time
-	lastSweep time.Time
-	sweptTo   string // where the sweep goes on, "" between two rounds
+	lastBeat   time.Time
+	lastSweep  time.Time
+	firstSweep bool
+	sweptTo    string // where the sweep goes on, "" between two rounds
 }
 
 func (f *feeder) open(ctx context.Context) error {
@@ -245,8 +247,15 @@ func (f *feeder) sweepIfDue(ctx context.Context) error {
 	if time.Since(f.lastSweep) < gap {
 		return nil
 	}
+	// What is not started when a feeder begins was claimed by one before it, which
+	// has stopped or was killed. Should that one start it all the same, it starts once.
+	unstarted := claimAge
+	if f.firstSweep {
+		unstarted = 0
+	}
 	var err error
-	f.sweptTo, err = f.a.sweep(ctx, f.in, f.sweptTo)
+	f.sweptTo, err = f.a.sweep(ctx, f.in, f.sweptTo, unstarted)
+	f.firstSweep = f.firstSweep && f.sweptTo != ""
 	f.lastSweep = time.Now()
 	return err
 }

@@ -35,6 +35,7 @@ func (f *feeder) start(ctx context.Context, claims []frontier.Claim) (int, error
 		failed  error
 		group   errgroup.Group
 	)
+	defer f.a.heartbeats(ctx)()
 	group.SetLimit(startsAtOnce)
 	for _, c := range claims {
 		group.Go(func() error {

@@ -28,12 +28,14 @@ const (
 // sweep asks Temporal what became of a page of a run's open claims, from the
 // position after on: a claim whose workflow was never started goes back to the
 // queue, one whose workflow ended without its ack (terminated, timed out, gone)
-// becomes a dead letter with that reason. It returns the next page's position, ""
+// becomes a dead letter with that reason. Claims not marked as started are left
+// alone until they are of age unstarted. It returns the next page's position, ""
 // after the last: a million URLs that wait are not asked about at once.
-func (a *Activities) sweep(ctx context.Context, in workflows.FeedInput, after string) (next string, err error) {
+func (a *Activities) sweep(ctx context.Context, in workflows.FeedInput, after string, unstarted time.Duration) (next string, err error) {
+	defer a.heartbeats(ctx)()
 	run := crawl.RunName(in.Campaign, in.Run)
 	return a.openClaims(ctx, run, after, asksAtOnce, func(c frontier.OpenClaim) error {
-		if c.Age < claimAge {
+		if c.Age < claimAge && (c.RunID != "" || c.Age < unstarted) {
 			return nil
 		}
 		return a.sweepClaim(ctx, run, taskOf(in.Campaign, in.Run, c), c)

@@ -79,6 +79,8 @@ func (p *program) demo(ctx context.Context, keep bool) (err error) {
 	if ctx.Err() != nil {
 		return &cli.Failure{Code: "interrupted", Exit: cli.ExitInterrupted, Message: "interrupted", Err: ctx.Err()}
 	}
+	// The run has ended; its workflow closes the results.
+	_ = s.temporal.GetWorkflow(ctx, run.Name(), "").Get(ctx, nil)
 	report, err := gather(ctx, s, scene, run)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/term"
 
 	"holdfast/internal/version"
@@ -17,6 +18,7 @@ import (
 )
 
 func main() {
+	redis.SetLogger(noLog{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first Ctrl-C drains, the second one ends the process at once.
 	context.AfterFunc(ctx, stop)
@@ -41,6 +43,12 @@ func run(ctx context.Context, args []string, env cli.Env) int {
 	p.root = root
 	return cli.Execute(ctx, root, args, p.env)
 }
+
+// noLog keeps go-redis from writing to standard error: what it has to say comes
+// back as errors.
+type noLog struct{}
+
+func (noLog) Printf(context.Context, string, ...any) {}
 
 func isTTY(stream any) bool {
 	f, ok := stream.(*os.File)

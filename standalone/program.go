@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -32,14 +30,14 @@ func (p *program) services(context.Context) (cli.Services, error) {
 	if p.running != nil {
 		return p.running.at, nil
 	}
-	ports, err := embedded.ReadPorts(p.data)
-	if errors.Is(err, fs.ErrNotExist) {
+	if !embedded.Running(p.data) {
 		return cli.Services{}, &cli.Failure{
 			Code: "unreachable", Exit: cli.ExitUnreachable,
-			Message: fmt.Sprintf("nothing was started on the data directory %s", p.absData()),
-			Hint:    "start it with " + p.env.Name + " up, or name another with --data",
+			Message: fmt.Sprintf("nothing runs on the data directory %s", p.absData()),
+			Hint:    "start it with " + p.env.Name + " up" + p.dataFlag() + ", or name another with --data",
 		}
 	}
+	ports, err := embedded.ReadPorts(p.data)
 	if err != nil {
 		return cli.Services{}, &cli.Failure{Code: "bad_input", Exit: cli.ExitUsage, Message: err.Error(), Hint: "name another directory with --data"}
 	}

@@ -59,10 +59,17 @@ func start(ctx context.Context, o startOptions) (_ *services, err error) {
 			_ = s.stop() // the first error is the one to show
 		}
 	}()
+	level, err := zapcore.ParseLevel(o.logLevel)
+	if err != nil {
+		return nil, &cli.Failure{Code: "usage", Exit: cli.ExitUsage, Message: "--log-level is " + strconv.Quote(o.logLevel), Hint: "give debug, info, warn or error"}
+	}
+	if err := probe(ctx, o); err != nil {
+		return nil, err
+	}
 	if err := s.startStack(ctx, o); err != nil {
 		return nil, err
 	}
-	log, err := s.openLog(o)
+	log, err := s.openLog(o.data, level)
 	if err != nil {
 		return nil, err
 	}
@@ -102,12 +109,8 @@ func (s *services) startStack(ctx context.Context, o startOptions) error {
 
 // openLog writes the worker's log into the data directory: the terminal is for
 // the commands' own output.
-func (s *services) openLog(o startOptions) (*zap.Logger, error) {
-	level, err := zapcore.ParseLevel(o.logLevel)
-	if err != nil {
-		return nil, &cli.Failure{Code: "usage", Exit: cli.ExitUsage, Message: "--log-level is " + strconv.Quote(o.logLevel), Hint: "give debug, info, warn or error"}
-	}
-	dir := filepath.Join(o.data, "logs")
+func (s *services) openLog(data string, level zapcore.Level) (_ *zap.Logger, err error) {
+	dir := filepath.Join(data, "logs")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make log directory: %w", err)
 	}
@@ -120,31 +123,23 @@ func (s *services) openLog(o startOptions) (*zap.Logger, error) {
 	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(cfg), zapcore.AddSync(s.logFile), level)), nil
 }
 
-const connectTimeout = 10 * time.Second
-
 func (s *services) connect(ctx context.Context, log *zap.Logger) error {
-	opts, err := redis.ParseURL(s.at.Redis)
-	if err != nil { // its text repeats the URL, password and all
-		return &cli.Failure{Code: "usage", Exit: cli.ExitUsage, Message: "the Redis URL is not valid", Hint: "give redis://host:port[/db]"}
+	opts, err := redisOptions(s.at.Redis)
+	if err != nil {
+		return err
 	}
 	opts.PoolSize = 64
 	s.redis = redis.NewClient(opts)
-	dial, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if err := s.redis.Ping(dial).Err(); err != nil {
-		return &cli.Failure{
-			Code: "unreachable", Exit: cli.ExitUnreachable, Err: err,
-			Message: fmt.Sprintf("Redis at %s cannot be used: %v", opts.Addr, err), Hint: "check --redis and HOLDFAST_REDIS",
-		}
+	if err := s.redis.Ping(ctx).Err(); err != nil {
+		return redisUnreachable(opts, err)
 	}
-	s.temporal, err = client.DialContext(dial, client.Options{
+	s.temporal, err = client.DialContext(ctx, client.Options{
 		HostPort: s.at.Address, Namespace: s.at.Namespace, Identity: workerName(), Logger: host.SDKLogger(log),
 	})
 	if err != nil {
-		return &cli.Failure{
-			Code: "unreachable", Exit: cli.ExitUnreachable, Err: err,
-			Message: fmt.Sprintf("Temporal at %s cannot be used: %v", s.at.Address, err), Hint: "check --address and TEMPORAL_ADDRESS",
-		}
+		return temporalUnreachable(s.at.Address, err)
 	}
 	return nil
 }
@@ -155,6 +150,9 @@ func (s *services) startHost(ctx context.Context, o startOptions, log *zap.Logge
 		return fmt.Errorf("find results directory: %w", err)
 	}
 	location := results.Location{Scheme: "file", Dir: dir}
+	if err := host.CheckSink(ctx, s.redis, location.String()); err != nil {
+		return err
+	}
 	if s.sink, err = location.Open(results.LocalOptions{Worker: "standalone"}); err != nil {
 		return fmt.Errorf("open results: %w", err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,5 +108,15 @@ func (p *program) announce(s *services) {
 	p.printf("Ctrl-C stops; the next start goes on where this one was.\n")
 }
 
-// shownRedis is Redis' address without what a given URL may hold.
-func shownRedis(s *services) string { return "redis://" + s.redis.Options().Addr }
+// shownRedis is Redis' address without the credentials that a given URL may hold.
+func shownRedis(s *services) string {
+	o := s.redis.Options()
+	at := "redis://" + o.Addr
+	if o.TLSConfig != nil {
+		at = "rediss://" + o.Addr
+	}
+	if o.DB != 0 {
+		at += "/" + strconv.Itoa(o.DB)
+	}
+	return at
+}

@@ -123,6 +123,9 @@ func serve(ctx context.Context, o options, env map[string]string, stderr io.Writ
 	}
 	defer temporal.Close()
 
+	if err := host.CheckSink(ctx, rdb, location.String()); err != nil {
+		return sinkFailure(err)
+	}
 	sink, err := location.Open(results.LocalOptions{Worker: o.name})
 	if err != nil {
 		return &failure{err: fmt.Errorf("open results: %w", err), code: exitFailed}
@@ -132,12 +135,8 @@ func serve(ctx context.Context, o options, env map[string]string, stderr io.Writ
 		Temporal: temporal, Namespace: namespace, Redis: rdb, Sink: sink, SinkURL: location.String(),
 		Worker: identity(o.name), Version: version.Version, Log: log, Slots: o.concurrency, Queue: o.queue, Grace: o.grace,
 	})
-	var other *host.SinkError
-	switch {
-	case errors.As(err, &other):
-		return &failure{err: err, hint: "start it with --results " + other.Registered, code: exitUsage}
-	case err != nil:
-		return &failure{err: err, code: exitFailed}
+	if err != nil {
+		return sinkFailure(err)
 	}
 	log.Info("worker runs", zap.String("worker", identity(o.name)), zap.String("results", location.String()))
 	if err := h.Run(ctx); err != nil {
@@ -145,6 +144,15 @@ func serve(ctx context.Context, o options, env map[string]string, stderr io.Writ
 	}
 	log.Info("worker stopped")
 	return nil
+}
+
+// sinkFailure says what to do where other results are registered.
+func sinkFailure(err error) *failure {
+	var other *host.SinkError
+	if errors.As(err, &other) {
+		return &failure{err: err, hint: "start it with --results " + other.Registered, code: exitUsage}
+	}
+	return &failure{err: err, code: exitFailed}
 }
 
 // started makes identities of one name differ between restarts.

@@ -11,9 +11,18 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/redis/go-redis/v9"
 )
 
+// noLog keeps go-redis from writing beside the log: what it has to say comes back
+// as errors.
+type noLog struct{}
+
+func (noLog) Printf(context.Context, string, ...any) {}
+
 func main() {
+	redis.SetLogger(noLog{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal drains, the second one ends the process.
 	context.AfterFunc(ctx, stop)

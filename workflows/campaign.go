@@ -45,6 +45,9 @@ const (
 	// stretchesPerRun bounds a run's history: 6 events a stretch, some 600 in all.
 	stretchesPerRun = 100
 	defaultFeedFor  = time.Minute
+	// feedHeartbeat bounds how long a killed worker's feeder is waited for: until
+	// then no further URL of the run starts. Feeders beat every 3 s.
+	feedHeartbeat = 10 * time.Second
 )
 
 func (c *campaign) query() (Progress, error) { return c.progress, nil }
@@ -59,9 +62,9 @@ func (c *campaign) feed(ctx workflow.Context) (FeedResult, error) {
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: d + 5*time.Minute,
-		HeartbeatTimeout:    heartbeat,
+		HeartbeatTimeout:    feedHeartbeat,
 		WaitForCancellation: true,
-		RetryPolicy:         patient(),
+		RetryPolicy:         eager(),
 		Summary:             "feed " + c.in.RunName(),
 	})
 	var out FeedResult

@@ -140,6 +140,13 @@ func regularFinishOptions(ctx workflow.Context, terminal bool) workflow.Context 
 	return workflow.WithActivityOptions(ctx, o)
 }
 
+// eager retries as patient does, sooner: meanwhile nothing is fed.
+func eager() *temporal.RetryPolicy {
+	p := patient()
+	p.InitialInterval = 500 * time.Millisecond
+	return p
+}
+
 // patient retries for ever: what it retries is infrastructure.
 func patient() *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{InitialInterval: 2 * time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}

@@ -71,10 +71,11 @@ func (u *url) pass(ctx workflow.Context) (crawl.Decision, error) {
 
 	out := u.fetch(ctx, lease)
 	d, ledgers := crawl.Decide(crawl.Facts{Task: u.task, Seed: u.seed, Pass: u.carry.Pass}, u.carry.Ledgers, out)
-	if ctx.Err() != nil && d.Action == crawl.Retry && !outage(out) {
-		// Canceled: no more waiting. The next pass asks no site, it only learns
-		// whether this run, in a task whose markers were lost, had gone further.
-		d.Delay = 0
+	if ctx.Err() != nil && (d.Action == crawl.Retry && !outage(out) || out.Class == crawl.Ended) {
+		// Canceled: no more waiting. The next pass asks no site, whatever its
+		// method; it only learns whether this run, in a task whose markers were
+		// lost, had gone further.
+		d = crawl.Decision{Action: crawl.Retry, Why: d.Why, Summary: d.Summary}
 	}
 	u.book(lease, out, d, ledgers)
 	return d, finish(out, d)

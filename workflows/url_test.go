@@ -272,6 +272,35 @@ func TestALostTaskThatHadCompletedStillCompletesUnderACancel(t *testing.T) {
 	}
 }
 
+// TestALostTaskThatWasCutOffClosesCanceled: the lost task had released its lease
+// without an outcome and recorded the cancel. Nothing is asked again, so that even
+// a POST ends as its record says.
+func TestALostTaskThatWasCutOffClosesCanceled(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"GET", "POST"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			s := &script{}
+			env := setup(t, s, page)
+			settled := []crawl.Outcome{{Class: crawl.Ended}, {Class: crawl.Canceled}}
+			env.OnActivity(workflows.ActivityFetch, mock.Anything, mock.Anything).Return(
+				func(_ context.Context, in workflows.FetchInput) (crawl.Outcome, error) {
+					if !in.Settle {
+						t.Errorf("pass %d asks the site under a cancel", in.Pass)
+					}
+					return settled[in.Pass-1], nil
+				})
+			env.RegisterDelayedCallback(env.CancelWorkflow, 0)
+			in := input()
+			in.Task.Method = method
+			env.ExecuteWorkflow(workflows.URL, in)
+			if err := env.GetWorkflowError(); !isCanceled(err) {
+				t.Errorf("closed with %v, want canceled", err)
+			}
+		})
+	}
+}
+
 func isCanceled(err error) bool {
 	var c *temporal.CanceledError
 	return errors.As(err, &c)

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,10 +9,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 	"go.temporal.io/server/common/headers"
 )
+
+const lockPatience = 250 * time.Millisecond
 
 // schemaVersion is that of the data directory's layout.
 const schemaVersion = 1
@@ -44,8 +48,12 @@ func openDir(path, program string) (_ *dataDir, err error) {
 	if err := d.foreign(); err != nil {
 		return nil, err
 	}
-	held, err := d.lock.TryLock()
-	if err != nil {
+	// A moment's patience: a command that only looks whether somebody runs here
+	// holds the lock for that moment.
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	held, err := d.lock.TryLockContext(ctx, lockPatience/10)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
 	if !held {

@@ -62,6 +62,8 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 			err = errors.Join(err, s.Close(stop))
 		}
 	}()
+	unlock := lockPorts(ctx)
+	defer unlock() // again does nothing
 	ports, err := choosePorts(d, o)
 	if err != nil {
 		return nil, err
@@ -81,6 +83,12 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 			return nil, err
 		}
 		s.UIURL = "http://" + loopback(ports.UI)
+	}
+	unlock()
+	if !o.NoTemporal {
+		if err := s.await(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }
@@ -116,7 +124,7 @@ func (s *Stack) startTemporal(ctx context.Context, p Ports, o Options) error {
 		return fmt.Errorf("start temporal: %w", err)
 	}
 	s.TemporalAddr, s.Namespace = loopback(p.Temporal), o.Namespace
-	return s.await(ctx)
+	return nil
 }
 
 // await returns when Temporal answers for a workflow: its shards are there.

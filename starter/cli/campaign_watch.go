@@ -49,14 +49,29 @@ type Summary struct {
 	Failures map[crawl.Reason]int64 `json:"failures"`
 }
 
-// watchToEnd watches a run on standard error and prints its summary; a run in
-// which nothing succeeded is exit 1.
+// watchToEnd watches a run on standard error until its results are closed, and
+// prints its summary; a run in which nothing succeeded is exit 1.
 func (s *session) watchToEnd(ctx context.Context, run string) error {
 	var last RunView
 	if err := s.watchUntil(ctx, run, s.app.env.Stderr, &last); err != nil {
 		return err
 	}
+	if err := s.awaitClose(ctx, run); err != nil {
+		return err
+	}
 	return s.summary(ctx, last)
+}
+
+// awaitClose returns when the run's workflow has closed. The frontier says that
+// every URL has ended; only then does the workflow clean the record files of what
+// killed workers left in them, and whoever stops the services earlier keeps that.
+func (s *session) awaitClose(ctx context.Context, run string) error {
+	// How it closed is not asked: the frontier has told how the run ended.
+	_ = s.temporal.GetWorkflow(ctx, run, "").Get(ctx, nil)
+	if ctx.Err() != nil {
+		return interrupted(s.app.command("campaign watch "+run), "the results of %s are closed by themselves", run)
+	}
+	return nil
 }
 
 // summary prints how a run ended.

@@ -57,7 +57,7 @@ func (c *Crawl) Prepare(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	st.newRun, st.goOn = c.newRun, !c.newRun
+	st.newRun, st.goOn = c.newRun, true
 	c.start = st
 	return nil
 }
@@ -108,6 +108,9 @@ func (c *Crawl) run(ctx context.Context) error {
 
 // summaryAgain prints the summary of a run that ended before: exit 0.
 func (s *session) summaryAgain(ctx context.Context, run string) error {
+	if err := s.awaitClose(ctx, run); err != nil {
+		return err
+	}
 	view, err := s.look(ctx, run)
 	if err != nil {
 		return err

@@ -81,6 +81,9 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("%w: %s", ErrQueue, cfg.Queue)
 	}
 	store := frontier.New(cfg.Redis, frontier.Options{})
+	if err := CheckSink(ctx, cfg.Redis, cfg.SinkURL); err != nil {
+		return nil, err
+	}
 	registered, err := store.RegisterSink(ctx, cfg.SinkURL)
 	if err != nil {
 		return nil, fmt.Errorf("register results %s: %w", cfg.SinkURL, err)
@@ -96,6 +99,19 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 	})
 	h.workers = h.build()
 	return h, nil
+}
+
+// CheckSink returns a *SinkError if another results store than url is registered.
+// It registers nothing: ask before the store is opened, which makes its folder.
+func CheckSink(ctx context.Context, rdb redis.UniversalClient, url string) error {
+	registered, err := frontier.New(rdb, frontier.Options{}).Sink(ctx)
+	if err != nil {
+		return fmt.Errorf("read registered results: %w", err)
+	}
+	if registered != "" && registered != url {
+		return &SinkError{Registered: registered, Wanted: url}
+	}
+	return nil
 }
 
 // ErrQueue refuses Holdfast's own queues to a fetch worker: it would take steps
@@ -167,6 +183,8 @@ func (h *Host) options(s service) worker.Options {
 		OnFatalError:             h.fail,
 	}
 	if s.queue == workflows.ControlQueue {
+		// A feeder's heartbeats have to reach the server well within their timeout.
+		o.MaxHeartbeatThrottleInterval = 3 * time.Second
 		o.MaxConcurrentWorkflowTaskExecutionSize = 32
 		o.MaxConcurrentLocalActivityExecutionSize = 32
 		o.MaxConcurrentActivityExecutionSize = 64
