@@ -18,6 +18,9 @@ type Options struct {
 	// Patience is how long an acquire would rather wait for a proxy that the URL
 	// has not used than take one to avoid. Default 10 s.
 	Patience time.Duration
+	// SessionTTL is how long a session keeps its proxy after its last grant.
+	// Default 30 min.
+	SessionTTL time.Duration
 	// NoProxyWait is the wait that is answered when no proxy is eligible. Default 30 s.
 	NoProxyWait time.Duration
 }
@@ -40,6 +43,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Patience <= 0 {
 		o.Patience = 10 * time.Second
+	}
+	if o.SessionTTL <= 0 {
+		o.SessionTTL = 30 * time.Minute
 	}
 	if o.NoProxyWait <= 0 {
 		o.NoProxyWait = 30 * time.Second

@@ -69,6 +69,7 @@ type Stats struct {
 	Hosts      int                `json:"hosts"`
 	Turns      int                `json:"turns"`
 	Pairs      int                `json:"pairs"`
+	Sessions   int                `json:"sessions"`
 	Proxies    map[ProxyState]int `json:"proxies"`
 	// Capacity is the number of leases that the active and cooling proxies
 	// allow at once, InUse how many of them are taken.
@@ -100,6 +101,7 @@ func (p *Pool) Stats(ctx context.Context) (Stats, error) {
 		{&s.Hosts, keyHosts},
 		{&s.Turns, keyTurns},
 		{&s.Pairs, keyPairs},
+		{&s.Sessions, keySessions},
 	}
 	pipe := p.rdb.Pipeline()
 	cmds := make([]*redis.IntCmd, len(sizes))
