@@ -24,6 +24,12 @@ func (p *Pool) Acquire(ctx context.Context, r AcquireRequest) (Acquired, error) 
 		return Acquired{}, err
 	}
 	sent := time.Now()
+	a, err := p.acquire(ctx, r, sent, args)
+	p.opts.Observer.Acquired(a, time.Since(sent), err)
+	return a, err
+}
+
+func (p *Pool) acquire(ctx context.Context, r AcquireRequest, sent time.Time, args []any) (Acquired, error) {
 	reply, err := p.run(ctx, p.scripts.acquire, args...).StringSlice()
 	if err != nil {
 		return Acquired{}, fmt.Errorf("acquire lease: %w", err)

@@ -23,6 +23,8 @@ type Options struct {
 	SessionTTL time.Duration
 	// NoProxyWait is the wait that is answered when no proxy is eligible. Default 30 s.
 	NoProxyWait time.Duration
+	// Observer is told what the pool does. Default: nobody.
+	Observer Observer
 }
 
 func (o Options) withDefaults() Options {
@@ -49,6 +51,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.NoProxyWait <= 0 {
 		o.NoProxyWait = 30 * time.Second
+	}
+	if o.Observer == nil {
+		o.Observer = unobserved{}
 	}
 	return o
 }
