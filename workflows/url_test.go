@@ -336,8 +336,10 @@ func TestACancelInAnOutageWaitsForRedisAndDoesNotSpin(t *testing.T) {
 func TestAnUnsafeRequestGoesOnWhereItsRedirectLed(t *testing.T) {
 	t.Parallel()
 	s := &script{}
-	led := is(crawl.Outcome{Class: crawl.Deferred, Why: crawl.WaitRedirect, WaitMS: 3000, Held: true, Requests: 1,
-		NextURL: "https://example.net/done", NextMethod: "GET", Hops: 1})
+	led := is(crawl.Outcome{
+		Class: crawl.Deferred, Why: crawl.WaitRedirect, WaitMS: 3000, Held: true, Requests: 1,
+		NextURL: "https://example.net/done", NextMethod: "GET", Hops: 1,
+	})
 	env := setup(t, s, led, busy, page)
 	in := input()
 	in.Task.Method = "POST"

@@ -95,10 +95,23 @@ func TestAPasswordIsNowhereButInRedis(t *testing.T) {
 	}
 	for _, format := range []string{"table", "json"} {
 		for _, args := range [][]string{
-			{"proxies", "list"}, {"proxies", "show", "p01"}, {"proxies", "show", "p02"}, {"proxies", "show", "p03"}, {"proxies", "show", "p04"},
-			{"proxies", "leases"}, {"campaign", "status", "canary"}, {"campaign", "list"}, {"failures", "list", "canary"}, {"failures", "list", "tunnels"}, {"results", "tail", "tunnels", "--failures"},
-			{"explain", site.URL("/ok/0")}, {"explain", tls.URL("/ok/0")}, {"explain", site.URL("/echo")},
-			{"results", "tail", "canary"}, {"results", "show", "canary", site.URL("/echo")}, {"doctor"},
+			{"proxies", "list"},
+			{"proxies", "show", "p01"},
+			{"proxies", "show", "p02"},
+			{"proxies", "show", "p03"},
+			{"proxies", "show", "p04"},
+			{"proxies", "leases"},
+			{"campaign", "status", "canary"},
+			{"campaign", "list"},
+			{"failures", "list", "canary"},
+			{"failures", "list", "tunnels"},
+			{"results", "tail", "tunnels", "--failures"},
+			{"explain", site.URL("/ok/0")},
+			{"explain", tls.URL("/ok/0")},
+			{"explain", site.URL("/echo")},
+			{"results", "tail", "canary"},
+			{"results", "show", "canary", site.URL("/echo")},
+			{"doctor"},
 		} {
 			say(-1, append(args, "--output", format)...)
 		}
