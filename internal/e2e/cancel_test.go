@@ -151,6 +151,7 @@ func TestACancelInAFetchClosesRunAndRecordAlike(t *testing.T) {
 // workflow task is open and the pass has ended: the server refuses the closing
 // command and drops the task's markers. What is run again must learn how it ended.
 func TestACancelInATaskThatHasItsOutcomeKeepsIt(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	s := newStack(t, 3*time.Minute)
 	s.proxies(2, 8)
@@ -257,6 +258,7 @@ func TestACancelInARetryAfterWaitAsksNobody(t *testing.T) {
 // TestACanceledCampaignLeavesNothingBehind cancels by the command, with pages
 // done, fetches under way, URLs that sleep and URLs that were never asked.
 func TestACanceledCampaignLeavesNothingBehind(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	const done, running, queued, sleeping = 20, 40, 100, 3
 	s := newStack(t, 3*time.Minute)

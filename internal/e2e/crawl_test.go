@@ -294,6 +294,7 @@ func isAttempt(t *testing.T, v lab.Visit, attempts []crawl.Attempt) bool {
 
 // TestCtrlCEndsACrawlThatGoesOn: the first Ctrl-C drains and says how to go on.
 func TestCtrlCEndsACrawlThatGoesOn(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	const n = 60
 	c := newCrawling(t, n, 4, func(i int) string { return fmt.Sprintf("/slow/%d?ms=200", i) })
@@ -324,6 +325,7 @@ func TestCtrlCEndsACrawlThatGoesOn(t *testing.T) {
 // directory, each a little later: while it is laid out, while the databases are
 // made, the proxies imported and the list loaded.
 func TestACrawlKilledWhileItStartsCanBeStarted(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	const n = 400
 	c := newCrawling(t, n, 8, func(i int) string { return fmt.Sprintf("/ok/%d", i) })

@@ -38,6 +38,7 @@ func canaries() []string {
 // them wrong and its proxy shouting it back, and looks into everything that is
 // written: databases, logs, results, what the commands say.
 func TestAPasswordIsNowhereButInRedis(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	s := newStack(t, 4*time.Minute)
 	w := s.worker("w1", "--log-level", "debug")
