@@ -23,12 +23,18 @@ func (a *Activities) Drain(ctx context.Context, in workflows.RunInput) (workflow
 	if err := a.Frontier.Cancel(ctx, run); err != nil {
 		return workflows.FeedResult{}, fmt.Errorf("cancel run %s: %w", run, err)
 	}
-	for {
+	for swept := time.Now(); ; {
 		activity.RecordHeartbeat(ctx)
 		if err := a.skipQueued(ctx, run, in); err != nil {
 			return workflows.FeedResult{}, err
 		}
-		if err := a.cancelOpen(ctx, run, in); err != nil {
+		// A workflow that has closed takes a cancel as well as any other: now and
+		// then its state is asked for.
+		sweep := time.Since(swept) > drainSweep
+		if sweep {
+			swept = time.Now()
+		}
+		if err := a.cancelOpen(ctx, run, in, sweep); err != nil {
 			return workflows.FeedResult{}, err
 		}
 		ended, err := a.Frontier.FinishIfIdle(ctx, run)
@@ -42,11 +48,20 @@ func (a *Activities) Drain(ctx context.Context, in workflows.RunInput) (workflow
 		if ended {
 			return workflows.FeedResult{Canceling: true, Finished: true, Progress: progress(frontier.RunCanceled, counts)}, nil
 		}
-		if err := pause(ctx, 250*time.Millisecond); err != nil {
+		if a.flights.isDraining() {
+			return workflows.FeedResult{}, fmt.Errorf("drain run %s: %w", run, errStopping)
+		}
+		if err := pause(ctx, drainPause); err != nil {
 			return workflows.FeedResult{}, err
 		}
 	}
 }
+
+// Pace of a drain.
+const (
+	drainPause = 250 * time.Millisecond
+	drainSweep = 3 * time.Second
+)
 
 // skipQueued ends what was never claimed. The frontier names each skipped URL
 // again until its record is confirmed, so that none is left without one.
@@ -64,7 +79,10 @@ func (a *Activities) skipQueued(ctx context.Context, run string, in workflows.Ru
 		group.SetLimit(asksAtOnce)
 		for _, c := range claims {
 			group.Go(func() error {
-				t := crawl.Task{Campaign: in.Campaign, Run: in.Run, ID: c.ID, URL: c.URL, Replay: c.Replay, Method: c.Method, AcceptedMS: c.AcceptedMS}
+				t := crawl.Task{
+					Campaign: in.Campaign, Run: in.Run, ID: c.ID, URL: c.URL, Replay: c.Replay, Method: c.Method, AcceptedMS: c.AcceptedMS,
+					Depth: c.Depth, Parent: c.Parent, Extras: c.Extras,
+				}
 				return a.inter(ctx, run, t, crawl.Skipped, crawl.ReasonSkippedCanceled)
 			})
 		}
@@ -76,24 +94,33 @@ func (a *Activities) skipQueued(ctx context.Context, run string, in workflows.Ru
 
 // cancelOpen asks every open URL's workflow to cancel. A claim whose workflow is
 // not there (and no feeder works any more that could start it) is skipped too.
-func (a *Activities) cancelOpen(ctx context.Context, run string, in workflows.RunInput) error {
-	return a.eachOpenClaim(ctx, run, cancelsAtOnce, func(c frontier.OpenClaim) error {
-		activity.RecordHeartbeat(ctx)
-		t := crawl.Task{Campaign: in.Campaign, Run: in.Run, ID: c.ID, Replay: c.Replay}
-		err := a.Temporal.CancelWorkflow(ctx, t.WorkflowID(), "")
-		var gone *serviceerror.NotFound
-		switch {
-		case err == nil:
-			return nil
-		case !errors.As(err, &gone):
-			return fmt.Errorf("cancel %s: %w", t.WorkflowID(), err)
-		case c.RunID == "" && c.Age < claimAge:
-			return nil // its feeder may be about to start it
-		case c.RunID == "":
-			return a.conclude(ctx, run, t, crawl.Skipped, crawl.ReasonSkippedCanceled)
+// With sweep, one whose workflow ended without its ack is ended here.
+func (a *Activities) cancelOpen(ctx context.Context, run string, in workflows.RunInput, sweep bool) error {
+	for after := ""; ; {
+		next, err := a.openClaims(ctx, run, after, cancelsAtOnce, func(c frontier.OpenClaim) error {
+			return a.cancelClaim(ctx, run, taskOf(in.Campaign, in.Run, c), c, sweep)
+		})
+		if err != nil || next == "" {
+			return err
 		}
-		return a.sweepClaim(ctx, run, t, c)
-	})
+		after = next
+	}
+}
+
+func (a *Activities) cancelClaim(ctx context.Context, run string, t crawl.Task, c frontier.OpenClaim, sweep bool) error {
+	err := a.Temporal.CancelWorkflow(ctx, t.WorkflowID(), "")
+	var gone *serviceerror.NotFound
+	switch {
+	case err == nil && !sweep:
+		return nil
+	case err != nil && !errors.As(err, &gone):
+		return fmt.Errorf("cancel %s: %w", t.WorkflowID(), err)
+	case err != nil && c.RunID == "" && c.Age < claimAge:
+		return nil // its feeder may be about to start it
+	case err != nil && c.RunID == "":
+		return a.conclude(ctx, run, t, crawl.Skipped, crawl.ReasonSkippedCanceled)
+	}
+	return a.sweepClaim(ctx, run, t, c)
 }
 
 // Finalize closes a run's results: files of workers that are gone are cleaned.

@@ -2,12 +2,12 @@ package activities
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/mail"
 	"net/url"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,19 +17,25 @@ import (
 	"holdfast/proxypool"
 )
 
-// freshGrant is the age up to which a grant needs no second look at the host's
-// not-before when the request is written.
-const freshGrant = 500 * time.Millisecond
-
 // exchange asks the site under a grant, and commits what came of it.
-func (p *pass) exchange(ctx context.Context, grant *proxypool.Grant, target *url.URL, limits proxypool.HostLimits) (crawl.Outcome, error) {
+//
+// An unsafe request that was sent and whose end is not committed is never asked
+// again: whatever cut it off, the URL ends as ambiguous.
+func (p *pass) exchange(ctx context.Context, grant *proxypool.Grant, target *url.URL) (crawl.Outcome, error) {
 	request, err := p.request(ctx, grant, target)
 	if err != nil {
 		return crawl.Outcome{}, err
 	}
+	before, err := p.trail(ctx)
+	if err != nil {
+		return crawl.Outcome{}, err
+	}
+	if by, ok := ctx.Deadline(); ok && time.Until(by) < request.Limits.Total {
+		return crawl.Outcome{}, fmt.Errorf("begin exchange: %w", errLate)
+	}
 	held := p.hold(ctx, grant)
 	defer held.letGo()
-	p.hooks(&request, held, limits)
+	p.hooks(&request, held, p.obeys())
 
 	started := time.Now()
 	result := p.a.Exchange.Do(held.ctx, request)
@@ -38,16 +44,28 @@ func (p *pass) exchange(ctx context.Context, grant *proxypool.Grant, target *url
 	if grant.Proxy != nil {
 		out.Proxy, out.Region = grant.Proxy.ID, grant.Proxy.Region
 	}
-	switch {
-	case out.Class == crawl.Canceled || (result.Err != nil && held.ctx.Err() != nil):
-		return p.broken(held, out)
-	case result.Err != nil:
-		p.a.Log.Warn("store body", zap.String("lease", grant.LeaseID), zap.Error(result.Err))
-		return crawl.Outcome{Class: crawl.Deferred, Why: crawl.WaitStore, Held: true}, nil
-	case !out.Exchanged():
-		return out, nil // a hook stopped it: a redirect's turn, a closed host
+	end, err := p.endOf(held, out, result, before)
+	sent := out.Requests > 0 && !p.in.Task.SafeToRepeat()
+	if sent && (err != nil || end.Class == crawl.HandedOn || end.Class == crawl.Deferred && end.NextURL == "") {
+		out.Class, out.Reason = crawl.Ambiguous, crawl.ReasonStale
+		return out, nil
 	}
-	return p.commit(held, out, &result.Page)
+	return end, err
+}
+
+// endOf says what a pass comes to by its exchange.
+func (p *pass) endOf(h *hold, out crawl.Outcome, result fetch.Result, before []crawl.Redirect) (crawl.Outcome, error) {
+	switch {
+	case out.Class == crawl.Canceled || (result.Err != nil && h.ctx.Err() != nil):
+		return p.broken(h, out)
+	case result.Err != nil:
+		return p.unserved(h, out, result.Err)
+	case !out.Exchanged() && out.NextURL == "" && out.Class != crawl.RobotsDenied:
+		return out, nil // a hook stopped it before it had come anywhere
+	}
+	page := result.Page
+	page.Redirects = append(before, page.Redirects...)
+	return p.commit(h, out, compact(page))
 }
 
 // broken maps an exchange that was cut off by the cause for which it was.
@@ -63,17 +81,37 @@ func (p *pass) broken(h *hold, out crawl.Outcome) (crawl.Outcome, error) {
 	return crawl.Outcome{}, fmt.Errorf("exchange cut off: %w", context.Cause(h.ctx))
 }
 
-// commit stores the outcome under the lease, for whoever runs this pass again.
-// It tries for as long as the lease is trusted: what is not committed is asked again.
-func (p *pass) commit(h *hold, out crawl.Outcome, page *crawl.Page) (crawl.Outcome, error) {
-	blob, err := json.Marshal(crawl.Committed{Outcome: out, Page: page})
-	if err != nil {
-		return crawl.Outcome{}, fmt.Errorf("encode outcome: %w", err)
+// unserved maps what failed on our side: the body's store, the lease, Redis.
+func (p *pass) unserved(h *hold, out crawl.Outcome, err error) (crawl.Outcome, error) {
+	switch {
+	case errors.Is(err, proxypool.ErrStale):
+		return crawl.Outcome{Class: crawl.Deferred, Why: crawl.WaitSuperseded, Held: true}, nil
+	case out.Reason == crawl.ReasonStore:
+		p.a.Log.Warn("store body", zap.String("lease", h.grant.LeaseID), zap.Error(err))
+		return crawl.Outcome{Class: crawl.Deferred, Why: crawl.WaitStore, Held: true}, nil
 	}
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(h.ctx), h.trustedUntil())
+	return crawl.Outcome{}, err
+}
+
+// commit stores the outcome under the lease, for whoever runs this pass again.
+// It tries for as long as the lease is trusted: what is not committed is asked
+// again. A host that could not be closed when its Retry-After came is closed first.
+func (p *pass) commit(h *hold, out crawl.Outcome, page *crawl.Page) (crawl.Outcome, error) {
+	blob, err := encodeCommitted(crawl.Committed{Outcome: out, Page: page})
+	if err != nil {
+		return crawl.Outcome{}, err
+	}
+	until := h.trustedUntil()
+	if !p.commitBy.IsZero() && p.commitBy.Before(until) {
+		until = p.commitBy
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(h.ctx), until)
 	defer cancel()
 	for {
-		switch err = p.a.Pool.Commit(ctx, h.grant.LeaseID, h.grant.Fence, blob); {
+		if err = p.closeHosts(ctx); err == nil {
+			err = p.a.Pool.Commit(ctx, h.grant.LeaseID, h.grant.Fence, blob)
+		}
+		switch {
 		case err == nil:
 			p.a.pages.put(h.grant.LeaseID, page)
 			return out, nil
@@ -84,6 +122,18 @@ func (p *pass) commit(h *hold, out crawl.Outcome, page *crawl.Page) (crawl.Outco
 			return crawl.Outcome{}, fmt.Errorf("commit outcome: %w", err)
 		}
 	}
+}
+
+// trail returns the redirects that earlier passes followed on the way here.
+func (p *pass) trail(ctx context.Context) ([]crawl.Redirect, error) {
+	if p.in.Trail == "" {
+		return nil, nil
+	}
+	page, err := p.a.pageOf(ctx, p.in.Trail)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(page.Redirects), nil
 }
 
 // request puts the exchange together: the campaign's, then the request's own fields.
@@ -115,6 +165,13 @@ func (p *pass) request(ctx context.Context, grant *proxypool.Grant, target *url.
 		}
 		r.Body = []byte(extra.Body)
 	}
+	if p.in.NextMethod != "" {
+		// A redirect of an earlier pass changed the method (RFC 9110 §15.4).
+		r.Method, r.Body = p.in.NextMethod, nil
+		for _, k := range []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Location"} {
+			r.Header.Del(k)
+		}
+	}
 	if spec.Results.Bodies != "none" {
 		r.NewBody = func() (fetch.Body, error) { return p.a.Sink.NewBody(ctx, spec.Name, p.in.Task.Run) }
 	}
@@ -134,52 +191,6 @@ func identity(spec crawl.Spec, version string) (agent, from string) {
 		from = a.Address
 	}
 	return agent + " (+" + spec.Contact + ")", from
-}
-
-// hooks ties the exchange to the host's slot: Retry-After closes the host when
-// its header is read, a redirect takes a turn at its host, and a request whose
-// grant is no longer fresh looks again before it is written.
-func (p *pass) hooks(r *fetch.Request, h *hold, limits proxypool.HostLimits) {
-	r.OnAnswer = func(ctx context.Context, a fetch.Answer) {
-		if a.RetryAfter <= 0 || (a.Status != http.StatusTooManyRequests && a.Status != http.StatusServiceUnavailable) {
-			return
-		}
-		if err := p.a.Pool.CloseHost(ctx, crawl.HostKey(a.URL), a.RetryAfter); err != nil {
-			p.a.Log.Warn("close host", zap.String("host", crawl.HostKey(a.URL)), zap.Error(err))
-		}
-	}
-	r.BeforeRequest = func(ctx context.Context, _ *url.URL) error {
-		if time.Since(h.since) < freshGrant {
-			return nil
-		}
-		renewed, err := p.a.Pool.Renew(ctx, h.grant.LeaseID, h.grant.Fence)
-		if err != nil {
-			return fmt.Errorf("renew lease: %w", err)
-		}
-		if renewed.NotBefore > 0 {
-			return &fetch.Stop{Outcome: crawl.Outcome{Class: crawl.Deferred, Why: crawl.WaitNotBefore, WaitMS: ceilMS(renewed.NotBefore)}}
-		}
-		return nil
-	}
-	r.OnRedirect = func(ctx context.Context, to *url.URL, hops int) error {
-		got, err := p.a.Pool.Hop(ctx, h.grant.LeaseID, h.grant.Fence, p.in.Task.WorkflowID(), crawl.HostKey(to), limits)
-		for left := patience; err == nil && got.Wait != nil && got.Wait.After <= left; {
-			left -= got.Wait.After
-			if err = sleep(ctx, got.Wait.After); err == nil {
-				got, err = p.a.Pool.Hop(ctx, h.grant.LeaseID, h.grant.Fence, p.in.Task.WorkflowID(), crawl.HostKey(to), limits)
-			}
-		}
-		switch {
-		case err != nil:
-			return fmt.Errorf("move lease: %w", err)
-		case got.Wait != nil:
-			return &fetch.Stop{Outcome: crawl.Outcome{
-				Class: crawl.Deferred, Why: crawl.WaitRedirect, WaitMS: ceilMS(got.Wait.After), NextURL: to.String(), Hops: hops,
-			}}
-		}
-		h.since = time.Now()
-		return nil
-	}
 }
 
 // parseTarget checks what was checked when the URL was accepted.

@@ -27,7 +27,10 @@ const (
 	idleFor      = 2 * time.Second
 	idleCap      = time.Second
 	heartbeatGap = 3 * time.Second
-	sweepEvery   = 30 * time.Second
+	// sweepEvery is the time between two rounds over the open claims, sweepPace
+	// that between two pages of a round.
+	sweepEvery = 30 * time.Second
+	sweepPace  = 2 * time.Second
 )
 
 // Feed claims URLs host by host and starts their workflows, for in.For or until
@@ -35,6 +38,7 @@ const (
 // is near, no more URLs at once than the campaign, its hosts and its proxies carry.
 func (a *Activities) Feed(ctx context.Context, in workflows.FeedInput) (workflows.FeedResult, error) {
 	f := &feeder{a: a, in: in, run: crawl.RunName(in.Campaign, in.Run)}
+	f.firstSweep = true
 	f.number = in.Feeder*100 + int64(activity.GetInfo(ctx).Attempt)
 	if err := f.open(ctx); err != nil {
 		return workflows.FeedResult{}, err
@@ -61,8 +65,10 @@ type feeder struct {
 	counts frontier.Counts
 	out    workflows.FeedResult
 
-	lastBeat  time.Time
-	lastSweep time.Time
+	lastBeat   time.Time
+	lastSweep  time.Time
+	firstSweep bool
+	sweptTo    string // where the sweep goes on, "" between two rounds
 }
 
 func (f *feeder) open(ctx context.Context) error {
@@ -234,17 +240,24 @@ func (f *feeder) beat(ctx context.Context) {
 }
 
 func (f *feeder) sweepIfDue(ctx context.Context) error {
-	if time.Since(f.lastSweep) < sweepEvery {
+	gap := sweepEvery
+	if f.sweptTo != "" {
+		gap = sweepPace
+	}
+	if time.Since(f.lastSweep) < gap {
 		return nil
 	}
 	// What is not started when a feeder begins was claimed by one before it, which
 	// has stopped or was killed. Should that one start it all the same, it starts once.
 	unstarted := claimAge
-	if f.lastSweep.IsZero() {
+	if f.firstSweep {
 		unstarted = 0
 	}
+	var err error
+	f.sweptTo, err = f.a.sweep(ctx, f.in, f.sweptTo, unstarted)
+	f.firstSweep = f.firstSweep && f.sweptTo != ""
 	f.lastSweep = time.Now()
-	return f.a.sweep(ctx, f.run, f.in.Campaign, f.in.Run, unstarted)
+	return err
 }
 
 func progress(state frontier.RunState, c frontier.Counts) workflows.Progress {

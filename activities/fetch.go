@@ -19,6 +19,14 @@ import (
 // patience is how long a fetch waits in place; longer waits are the workflow's.
 const patience = 2 * time.Second
 
+// endBefore is how long before its activity's deadline a pass ends by itself: at
+// the deadline the workflow goes on, and a lease must not be released, nor the
+// site asked again, while the exchange is still under way or about to be committed.
+const (
+	endBefore    = 5 * time.Second
+	commitBefore = 2 * time.Second
+)
+
 // Fetch is one pass: robots, the host's turn, a proxy, the exchange, the body,
 // the commit. HTTP's failures are outcomes; an error means that Redis or the
 // store did not answer, and that nothing was committed.
@@ -27,6 +35,12 @@ const patience = 2 * time.Second
 // was committed and asks the site nothing.
 func (a *Activities) Fetch(ctx context.Context, in workflows.FetchInput) (crawl.Outcome, error) {
 	p := &pass{a: a, in: in, holder: token()}
+	if deadline, ok := ctx.Deadline(); ok {
+		p.commitBy = deadline.Add(-commitBefore)
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, deadline.Add(-endBefore), errLate)
+		defer stop()
+	}
 	out, err := p.run(ctx)
 	if err != nil {
 		a.Log.Debug("pass failed", zap.String("lease", in.LeaseID), zap.Error(err))
@@ -43,6 +57,12 @@ type pass struct {
 	in       workflows.FetchInput
 	holder   string
 	campaign frontier.RunInfo
+	// commitBy is when the last commit must have ended. Zero: no bound.
+	commitBy time.Time
+	// unclosed are hosts whose Retry-After is not written yet.
+	unclosed []openHost
+	// site is the robots.txt that the current host's requests obey, nil for none.
+	site *siteRules
 }
 
 func (p *pass) run(ctx context.Context) (crawl.Outcome, error) {
@@ -56,24 +76,32 @@ func (p *pass) run(ctx context.Context) (crawl.Outcome, error) {
 	p.campaign = run
 	switch {
 	case run.State == frontier.RunPaused:
-		return crawl.Outcome{Class: crawl.Deferred, Why: crawl.WaitPaused}, nil
+		return p.early(ctx, crawl.Outcome{Class: crawl.Deferred, Why: crawl.WaitPaused})
 	case !run.State.Open():
 		return p.settle(ctx)
 	}
-	ctx, done, ok := p.a.flights.board(ctx, p.in.LeaseID, run.Name())
-	defer done()
+	aloft, done, ok := p.a.flights.board(ctx, p.in.LeaseID, run.Name())
 	if !ok {
-		return crawl.Outcome{Class: crawl.HandedOn}, nil
+		return p.early(ctx, crawl.Outcome{Class: crawl.HandedOn})
 	}
+	defer done()
+	return p.fly(aloft)
+}
+
+// fly is a pass that may take leases: robots.txt, the lease, the exchange.
+func (p *pass) fly(ctx context.Context) (crawl.Outcome, error) {
 	target, err := parseTarget(p.targetURL())
 	if err != nil {
 		return crawl.Outcome{Class: crawl.Permanent, Reason: crawl.ReasonInvalidURL}, nil
 	}
 	limits := p.limits()
-	if run.Spec.Politeness.Robots != "ignore" {
+	if p.obeys() {
 		verdict, err := p.robots(ctx, target)
-		if err != nil || verdict.outcome != nil {
-			return p.ended(ctx, verdict.outcome, err)
+		switch {
+		case err == nil && verdict.outcome != nil:
+			return p.early(ctx, *verdict.outcome)
+		case err != nil:
+			return p.ended(ctx, nil, err)
 		}
 		limits.Interval = max(limits.Interval, verdict.delay)
 	}
@@ -81,26 +109,66 @@ func (p *pass) run(ctx context.Context) (crawl.Outcome, error) {
 	if grant == nil {
 		return p.ended(ctx, out, err)
 	}
+	if grant.Superseded && !p.in.Task.SafeToRepeat() {
+		// Nobody knows whether the holder before sent it (RFC 9110 §9.2.2).
+		return crawl.Outcome{Class: crawl.Ambiguous, Reason: crawl.ReasonStale, Requests: 1, Held: true}, nil
+	}
 	p.unpark(ctx)
-	return p.exchange(ctx, grant, target, limits)
+	return p.exchange(ctx, grant, target)
+}
+
+// early ends a pass that did not come to its lease. An earlier execution of it
+// may have: what that one committed counts, and an unsafe request that it may
+// have sent is not sent again under the next lease.
+func (p *pass) early(ctx context.Context, out crawl.Outcome) (crawl.Outcome, error) {
+	// The pass may have been told to stop; this is how it ends well.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewEvery)
+	defer cancel()
+	if !p.in.Task.SafeToRepeat() {
+		e, err := p.end(ctx)
+		switch {
+		case err != nil:
+			return crawl.Outcome{}, err
+		case e.Outcome == nil && e.Fresh && !e.Open:
+			return out, nil
+		}
+		return p.tombstone(e)
+	}
+	blob, err := p.a.Pool.Committed(ctx, p.in.LeaseID)
+	switch {
+	case err != nil:
+		return crawl.Outcome{}, fmt.Errorf("read committed outcome: %w", err)
+	case blob == nil:
+		return out, nil
+	}
+	return p.tombstone(&proxypool.Ended{Outcome: blob})
 }
 
 // settle asks no site: it learns what an earlier execution of this pass committed.
 func (p *pass) settle(ctx context.Context) (crawl.Outcome, error) {
+	e, err := p.end(ctx)
+	if err != nil {
+		return crawl.Outcome{}, err
+	}
+	if e.Outcome == nil && e.Fresh {
+		return crawl.Outcome{Class: crawl.Canceled}, nil
+	}
+	return p.tombstone(e)
+}
+
+// end ends the pass's lease, unless it has ended, and returns its tombstone.
+func (p *pass) end(ctx context.Context) (*proxypool.Ended, error) {
 	got, err := p.a.Pool.Acquire(ctx, proxypool.AcquireRequest{
 		LeaseID: p.in.LeaseID, Holder: p.holder, Claimant: p.in.Task.WorkflowID(),
 		Host: p.in.Task.Host, Settle: true,
 	})
 	if err != nil {
-		return crawl.Outcome{}, fmt.Errorf("settle lease: %w", err)
+		return nil, fmt.Errorf("settle lease: %w", err)
 	}
 	if got.Ended == nil {
-		return crawl.Outcome{}, errors.New("settle lease: the pool answered with a grant")
+		return nil, errors.New("settle lease: the pool answered with a grant")
 	}
-	if got.Ended.Outcome == nil && got.Ended.Fresh {
-		return crawl.Outcome{Class: crawl.Canceled}, nil
-	}
-	return p.tombstone(got.Ended)
+	return got.Ended, nil
 }
 
 // tombstone returns the outcome that stands under an ended lease.
@@ -131,7 +199,7 @@ func (p *pass) acquire(ctx context.Context, lease, host string, limits proxypool
 		case err != nil:
 			return nil, nil, fmt.Errorf("acquire lease: %w", err)
 		case got.Grant != nil:
-			return p.guardUnsafe(got.Grant)
+			return got.Grant, nil, nil
 		case got.Ended != nil:
 			out, err := p.tombstone(got.Ended)
 			return nil, &out, err
@@ -143,15 +211,6 @@ func (p *pass) acquire(ctx context.Context, lease, host string, limits proxypool
 			return nil, nil, err
 		}
 	}
-}
-
-// guardUnsafe refuses to send an unsafe request again under a lease that another
-// execution held: nobody knows whether that one sent it (RFC 9110 §9.2.2).
-func (p *pass) guardUnsafe(g *proxypool.Grant) (*proxypool.Grant, *crawl.Outcome, error) {
-	if g.Superseded && !p.in.Task.SafeToRepeat() {
-		return nil, &crawl.Outcome{Class: crawl.Ambiguous, Reason: crawl.ReasonStale, Requests: 1, Held: true}, nil
-	}
-	return g, nil, nil
 }
 
 // ended maps the end of a pass without an exchange: what stopped it counts more
@@ -179,6 +238,9 @@ func (p *pass) unpark(ctx context.Context) {
 	}
 }
 
+// obeys reports whether the campaign obeys robots.txt.
+func (p *pass) obeys() bool { return p.campaign.Spec.Politeness.Robots != "ignore" }
+
 func (p *pass) limits() proxypool.HostLimits {
 	return proxypool.HostLimits{Interval: p.campaign.Spec.Politeness.Delay, Concurrency: p.campaign.Spec.Politeness.PerHost}
 }
@@ -196,7 +258,7 @@ func (p *pass) targetURL() string {
 }
 
 func deferred(w *proxypool.Wait) *crawl.Outcome {
-	return &crawl.Outcome{Class: crawl.Deferred, Why: w.Why, WaitMS: ceilMS(w.After)}
+	return &crawl.Outcome{Class: crawl.Deferred, Why: w.Why, WaitMS: ceilMS(w.After), Held: w.Held}
 }
 
 // sleep waits in place, heartbeating; it ends with the context.

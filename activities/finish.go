@@ -25,30 +25,57 @@ func (a *Activities) Finish(ctx context.Context, in workflows.FinishInput) error
 		err    error
 	)
 	if terminal {
-		if record, err = a.record(ctx, in, state); err != nil {
-			return err
+		if record, err = a.record(ctx, in, state); err == nil {
+			file, err = a.place(ctx, in.Outcome, record)
 		}
-		if file, err = a.write(ctx, record); err != nil {
-			return err
+		if err != nil {
+			// A full disk must not hold the proxy back as well.
+			return errors.Join(err, a.releaseOnly(ctx, in))
 		}
 	}
 	pipe := a.Redis.Pipeline()
 	released := a.queueRelease(ctx, pipe, in)
 	acked := a.queueAck(ctx, pipe, in, state, terminal, file)
-	if pipe.Len() == 0 {
-		return nil
+	if pipe.Len() > 0 {
+		// Each result below carries its own error; NOSCRIPT is repaired there.
+		_, _ = pipe.Exec(ctx)
 	}
-	// Each result below carries its own error; NOSCRIPT is repaired there.
-	_, _ = pipe.Exec(ctx)
 	if err := errors.Join(released(ctx), acked(ctx, a, record)); err != nil {
 		return fmt.Errorf("finish %s: %w", in.LeaseID, err)
 	}
 	return nil
 }
 
+// releaseOnly gives the lease back before the record is written.
+func (a *Activities) releaseOnly(ctx context.Context, in workflows.FinishInput) error {
+	pipe := a.Redis.Pipeline()
+	released := a.queueRelease(ctx, pipe, in)
+	if pipe.Len() > 0 {
+		_, _ = pipe.Exec(ctx)
+	}
+	return released(ctx)
+}
+
+// place writes the record. Where this process did not make the exchange itself,
+// another may have ended the URL, in a task that was lost or refused: then its
+// line stands, and there is not for a moment a second one.
+func (a *Activities) place(ctx context.Context, o crawl.Outcome, r crawl.Record) (string, error) {
+	if o.Exchanged() && o.Worker == a.Worker {
+		return a.write(ctx, r)
+	}
+	files, err := a.Frontier.RecordFiles(ctx, crawl.RunName(r.Campaign, r.Run), []crawl.RecordKey{r.Key()})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("look up record: %w", err)
+	case len(files) == 1 && files[0] != "":
+		return files[0], nil
+	}
+	return a.write(ctx, r)
+}
+
 // write appends the record, once in this process.
 func (a *Activities) write(ctx context.Context, r crawl.Record) (string, error) {
-	key := recordKey{run: crawl.RunName(r.Campaign, r.Run), key: r.Key()}
+	key := keyOf(r)
 	if file := a.pages.file(key); file != "" {
 		return file, nil
 	}
@@ -56,7 +83,7 @@ func (a *Activities) write(ctx context.Context, r crawl.Record) (string, error) 
 	if err != nil {
 		return "", fmt.Errorf("write record: %w", err)
 	}
-	a.pages.wrote(key, file)
+	a.pages.wrote(key, r, file)
 	return file, nil
 }
 
@@ -69,8 +96,8 @@ func (a *Activities) queueRelease(ctx context.Context, pipe redis.Pipeliner, in 
 	releases := []func(context.Context) (proxypool.Released, error){
 		a.Pool.ReleaseOn(ctx, pipe, proxypool.ReleaseRequest{LeaseID: in.LeaseID, Verdict: crawl.VerdictOf(o)}),
 	}
-	if o.Why == crawl.WaitRedis || o.Class == crawl.Ended {
-		// The pass broke off somewhere: perhaps while it read robots.txt.
+	if brokeOff(o) {
+		// Perhaps while it read robots.txt.
 		releases = append(releases, a.Pool.ReleaseOn(ctx, pipe, proxypool.ReleaseRequest{
 			LeaseID: crawl.RobotsLease(in.LeaseID), Verdict: crawl.Verdict{Proxy: crawl.ProxyNeutral},
 		}))
@@ -83,6 +110,15 @@ func (a *Activities) queueRelease(ctx context.Context, pipe redis.Pipeliner, in 
 		}
 		return errs
 	}
+}
+
+// brokeOff reports a pass that ended somewhere on its way, nobody knows where.
+func brokeOff(o crawl.Outcome) bool {
+	switch o.Class {
+	case crawl.Deferred, crawl.Ended, crawl.HandedOn, crawl.Canceled:
+		return o.Requests == 0
+	}
+	return false
 }
 
 // queueAck queues the URL's end, or its parking until its timer fires.
@@ -105,11 +141,10 @@ func (a *Activities) queueAck(ctx context.Context, pipe redis.Pipeliner, in work
 	})
 	return func(ctx context.Context, a *Activities, r crawl.Record) error {
 		acked, err := ack(ctx)
-		if err != nil || acked.First || acked.File == file {
+		if err != nil {
 			return err
 		}
-		// Another worker's record was confirmed first: ours goes.
-		return a.Sink.Drop(ctx, r, file)
+		return a.settleRecord(ctx, r, file, acked)
 	}
 }
 
@@ -146,16 +181,24 @@ func (a *Activities) record(ctx context.Context, in workflows.FinishInput, state
 	return r, nil
 }
 
-// page returns what the pass's exchange learnt: from memory, or after a crash
-// between Fetch and Finish from the lease's record.
+// page returns what the URL's last exchange learnt.
 func (a *Activities) page(ctx context.Context, in workflows.FinishInput) (crawl.Page, error) {
-	if !in.Outcome.Exchanged() {
-		return crawl.Page{}, nil
+	switch o := in.Outcome; {
+	case o.Exchanged(), o.Class == crawl.RobotsDenied && o.Requests > 0:
+		return a.pageOf(ctx, in.LeaseID)
+	case in.Trail != "":
+		return a.pageOf(ctx, in.Trail)
 	}
-	if p := a.pages.get(in.LeaseID); p != nil {
+	return crawl.Page{}, nil
+}
+
+// pageOf returns what was learnt under a lease: from memory, or after a crash
+// between two steps from the lease's record.
+func (a *Activities) pageOf(ctx context.Context, lease string) (crawl.Page, error) {
+	if p := a.pages.get(lease); p != nil {
 		return *p, nil
 	}
-	blob, err := a.Pool.Committed(ctx, in.LeaseID)
+	blob, err := a.Pool.Committed(ctx, lease)
 	if err != nil {
 		return crawl.Page{}, fmt.Errorf("read committed page: %w", err)
 	}

@@ -14,12 +14,13 @@ var (
 	errAborted  = errors.New("activities: the fetch was aborted")
 	errStale    = errors.New("activities: the lease was lost")
 	errStopping = errors.New("activities: the worker stops")
+	errLate     = errors.New("activities: the pass is out of time")
 )
 
 // flights are the fetches under way in this process, by lease id.
 type flights struct {
 	mu       sync.Mutex
-	byLease  map[string]flight
+	byLease  map[string]*flight
 	draining bool // no new lease is taken
 }
 
@@ -28,7 +29,7 @@ type flight struct {
 	cancel context.CancelCauseFunc
 }
 
-func newFlights() *flights { return &flights{byLease: map[string]flight{}} }
+func newFlights() *flights { return &flights{byLease: map[string]*flight{}} }
 
 // board registers a fetch and returns its context and what to call at its end.
 // It reports false when the worker drains.
@@ -40,12 +41,20 @@ func (f *flights) board(ctx context.Context, lease, run string) (context.Context
 		cancel(errStopping)
 		return ctx, func() {}, false
 	}
-	f.byLease[lease] = flight{run: run, cancel: cancel}
+	fl := &flight{run: run, cancel: cancel}
+	if before := f.byLease[lease]; before != nil {
+		// The same pass again, in the same process: the pool takes the lease from
+		// the one before, which is as good as over.
+		before.cancel(errStale)
+	}
+	f.byLease[lease] = fl
 	return ctx, func() {
 		cancel(nil)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		delete(f.byLease, lease)
+		if f.byLease[lease] == fl {
+			delete(f.byLease, lease)
+		}
 	}, true
 }
 

@@ -28,11 +28,14 @@ type hold struct {
 
 	mu       sync.Mutex
 	deadline time.Time
+	trust    *time.Timer
 }
 
 func (p *pass) hold(ctx context.Context, grant *proxypool.Grant) *hold {
 	h := &hold{grant: grant, since: time.Now(), done: make(chan struct{}), deadline: grant.Deadline}
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
+	// A timer of its own: a call to a Redis that is away may last past the deadline.
+	h.trust = time.AfterFunc(time.Until(grant.Deadline), func() { h.cancel(errStale) })
 	go h.renew(p.a.Pool)
 	return h
 }
@@ -40,6 +43,7 @@ func (p *pass) hold(ctx context.Context, grant *proxypool.Grant) *hold {
 // letGo ends the renewing and waits until it has ended.
 func (h *hold) letGo() {
 	h.cancel(nil)
+	h.trust.Stop()
 	<-h.done
 }
 
@@ -47,6 +51,16 @@ func (h *hold) trustedUntil() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.deadline
+}
+
+// extend trusts the lease until a later deadline.
+func (h *hold) extend(deadline time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if deadline.After(h.deadline) && h.trust.Stop() {
+		h.deadline = deadline
+		h.trust.Reset(time.Until(deadline))
+	}
 }
 
 func (h *hold) renew(pool Leaser) {
@@ -64,15 +78,13 @@ func (h *hold) renew(pool Leaser) {
 		renewed, err := pool.Renew(ctx, h.grant.LeaseID, h.grant.Fence)
 		cancel()
 		switch {
-		case errors.Is(err, proxypool.ErrStale), err != nil && time.Now().After(h.trustedUntil()):
+		case errors.Is(err, proxypool.ErrStale):
 			h.cancel(errStale)
 		case err != nil: // Redis is away: the lease is trusted until its deadline
 		case renewed.Abort:
 			h.cancel(errAborted)
 		default:
-			h.mu.Lock()
-			h.deadline = renewed.Deadline
-			h.mu.Unlock()
+			h.extend(renewed.Deadline)
 		}
 	}
 }

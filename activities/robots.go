@@ -21,8 +21,12 @@ const (
 	robotsPoll = 200 * time.Millisecond
 	// robotsAge is how long a worker goes by what it read from Redis.
 	robotsAge = time.Minute
-	// robotsKept is the number of origins that a worker remembers.
-	robotsKept = 4096
+	// robotsKept and robotsBytes are the number of origins that a worker remembers
+	// for a user agent, and the memory that they take; shelvesKept the number of
+	// user agents.
+	robotsKept  = 4096
+	robotsBytes = 16 << 20
+	shelvesKept = 8
 )
 
 // robotsRuling is what robots.txt says about a pass: an outcome to end with, or
@@ -66,7 +70,8 @@ func robotsWait(d time.Duration) robotsRuling {
 	return robotsRuling{outcome: &crawl.Outcome{Class: crawl.Deferred, Why: crawl.WaitRobots, WaitMS: ceilMS(d)}}
 }
 
-// obey applies what is known of the origin to the target.
+// obey applies what is known of the origin to the target, and keeps it for the
+// requests to come.
 func (p *pass) obey(e robots.Entry, target *url.URL) robotsRuling {
 	if e.Access == robots.Closed {
 		return robotsWait(max(e.Left, time.Second)) // disallowed for now, asked again later
@@ -74,6 +79,7 @@ func (p *pass) obey(e robots.Entry, target *url.URL) robotsRuling {
 	if !e.Allowed(target.RequestURI()) {
 		return robotsRuling{outcome: &crawl.Outcome{Class: crawl.RobotsDenied, Reason: crawl.ReasonRobotsDenied}}
 	}
+	p.site = &siteRules{origin: crawl.Origin(target), entry: e}
 	delay, _ := e.CrawlDelay()
 	if delay > p.campaign.Spec.Politeness.CrawlDelayMax {
 		return robotsRuling{outcome: &crawl.Outcome{Class: crawl.RobotsDenied, Reason: crawl.ReasonCrawlDelayTooLong}}
@@ -91,8 +97,17 @@ func (p *pass) readRobots(ctx context.Context, shelf *robotsShelf, origin string
 			err = e
 		}
 	}()
+	// Somebody may have read it between our look and our lock.
+	if entry, ok, err := shelf.get(ctx, origin); err != nil || ok {
+		return p.obey(entry, target), err
+	}
 	grant, out, err := p.acquire(ctx, crawl.RobotsLease(p.in.LeaseID), crawl.HostKey(target), p.limits())
-	if grant == nil {
+	switch {
+	case grant == nil && err == nil && out.Class == crawl.Ended:
+		// An earlier execution of this pass was here and died before it told what it
+		// read. It asked for robots.txt, not for the URL: the next pass asks again.
+		return robotsWait(time.Second), nil
+	case grant == nil:
 		return robotsRuling{outcome: out}, err
 	}
 	outcome, body, err := p.fetchRobots(ctx, grant, target)
@@ -126,23 +141,29 @@ func (p *pass) fetchRobots(ctx context.Context, grant *proxypool.Grant, target *
 	request.UserAgent, request.From = identity(p.campaign.Spec, p.a.Version)
 	held := p.hold(ctx, grant)
 	defer held.letGo()
-	p.hooks(&request, held, p.limits())
+	p.hooks(&request, held, false)
 	started := time.Now()
-	out := p.a.Exchange.Do(held.ctx, request).Outcome
+	result := p.a.Exchange.Do(held.ctx, request)
+	out := result.Outcome
 	out.Worker, out.StartedMS = p.a.Worker, started.UnixMilli()
 	if grant.Proxy != nil {
 		out.Proxy, out.Region = grant.Proxy.ID, grant.Proxy.Region
 	}
-	if out.Class == crawl.Canceled {
-		broken, err := p.broken(held, out)
-		if err != nil {
-			return crawl.Outcome{}, nil, err
-		}
-		out = broken
+	var err error
+	switch {
+	case out.Class == crawl.Canceled || (result.Err != nil && held.ctx.Err() != nil):
+		out, err = p.broken(held, out)
+	case result.Err != nil:
+		out, err = p.unserved(held, out, result.Err)
+	default:
+		err = p.closeHosts(ctx)
+	}
+	if err != nil {
+		return crawl.Outcome{}, nil, err
 	}
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewEvery)
 	defer cancel()
-	_, err := p.a.Pool.Release(release, proxypool.ReleaseRequest{LeaseID: grant.LeaseID, Verdict: crawl.VerdictOf(out)})
+	_, err = p.a.Pool.Release(release, proxypool.ReleaseRequest{LeaseID: grant.LeaseID, Verdict: crawl.VerdictOf(out)})
 	if err != nil {
 		return crawl.Outcome{}, nil, fmt.Errorf("release robots lease: %w", err)
 	}
@@ -160,6 +181,7 @@ type robotsShelf struct {
 	store *robots.Store
 	mu    sync.Mutex
 	known map[string]knownRobots
+	bytes int // of known
 }
 
 type knownRobots struct {
@@ -167,11 +189,22 @@ type knownRobots struct {
 	until time.Time
 }
 
+// size is what k takes; nothing where there is no entry.
+func (k knownRobots) size() int {
+	if k.until.IsZero() {
+		return 0
+	}
+	return k.entry.Size()
+}
+
 func (s *robotsShelves) of(userAgent string) *robotsShelf {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	shelf, ok := s.byAgent[userAgent]
 	if !ok {
+		if len(s.byAgent) >= shelvesKept {
+			clear(s.byAgent)
+		}
 		shelf = &robotsShelf{store: robots.NewStore(s.redis, userAgent), known: map[string]knownRobots{}}
 		s.byAgent[userAgent] = shelf
 	}
@@ -209,8 +242,10 @@ func (s *robotsShelf) remember(origin string, e robots.Entry, left time.Duration
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.known) >= robotsKept {
+	if len(s.known) >= robotsKept || s.bytes+e.Size() > robotsBytes {
 		clear(s.known)
+		s.bytes = 0
 	}
+	s.bytes += e.Size() - s.known[origin].size()
 	s.known[origin] = knownRobots{entry: e, until: time.Now().Add(min(left, robotsAge))}
 }

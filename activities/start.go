@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
@@ -38,6 +39,7 @@ func (f *feeder) start(ctx context.Context, claims []frontier.Claim) (int, error
 	group.SetLimit(startsAtOnce)
 	for _, c := range claims {
 		group.Go(func() error {
+			activity.RecordHeartbeat(ctx)
 			runID, err := f.startOne(ctx, c)
 			mu.Lock()
 			defer mu.Unlock()

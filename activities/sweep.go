@@ -8,10 +8,12 @@ import (
 
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
 	"holdfast/internal/crawl"
 	"holdfast/internal/frontier"
+	"holdfast/workflows"
 )
 
 // A claim younger than this is somebody's work in progress.
@@ -23,40 +25,46 @@ const (
 	cancelsAtOnce = 50
 )
 
-// sweep asks Temporal what became of a run's open claims: a claim whose workflow
-// was never started goes back to the queue, one whose workflow ended without its
-// ack (terminated, timed out, gone) becomes a dead letter with that reason. Claims
-// not marked as started are left alone until they are of age unstarted.
-func (a *Activities) sweep(ctx context.Context, run, campaign string, number int, unstarted time.Duration) error {
+// sweep asks Temporal what became of a page of a run's open claims, from the
+// position after on: a claim whose workflow was never started goes back to the
+// queue, one whose workflow ended without its ack (terminated, timed out, gone)
+// becomes a dead letter with that reason. Claims not marked as started are left
+// alone until they are of age unstarted. It returns the next page's position, ""
+// after the last: a million URLs that wait are not asked about at once.
+func (a *Activities) sweep(ctx context.Context, in workflows.FeedInput, after string, unstarted time.Duration) (next string, err error) {
 	defer a.heartbeats(ctx)()
-	return a.eachOpenClaim(ctx, run, asksAtOnce, func(c frontier.OpenClaim) error {
+	run := crawl.RunName(in.Campaign, in.Run)
+	return a.openClaims(ctx, run, after, asksAtOnce, func(c frontier.OpenClaim) error {
 		if c.Age < claimAge && (c.RunID != "" || c.Age < unstarted) {
 			return nil
 		}
-		return a.sweepClaim(ctx, run, crawl.Task{Campaign: campaign, Run: number, ID: c.ID, Replay: c.Replay}, c)
+		return a.sweepClaim(ctx, run, taskOf(in.Campaign, in.Run, c), c)
 	})
 }
 
-// eachOpenClaim walks the open claims, atOnce in parallel.
-func (a *Activities) eachOpenClaim(ctx context.Context, run string, atOnce int, do func(frontier.OpenClaim) error) error {
-	for after := ""; ; {
-		claims, next, err := a.Frontier.OpenClaims(ctx, run, after, sweepPage)
-		if err != nil {
-			return fmt.Errorf("list open claims: %w", err)
-		}
-		var group errgroup.Group
-		group.SetLimit(atOnce)
-		for _, c := range claims {
-			group.Go(func() error { return do(c) })
-		}
-		if err := group.Wait(); err != nil {
-			return err
-		}
-		if next == "" {
-			return nil
-		}
-		after = next
+// taskOf is the task of a claim that no workflow will end.
+func taskOf(campaign string, run int, c frontier.OpenClaim) crawl.Task {
+	return crawl.Task{
+		Campaign: campaign, Run: run, ID: c.ID, URL: c.URL, Method: c.Method, Replay: c.Replay,
+		Depth: c.Depth, Parent: c.Parent, AcceptedMS: c.AcceptedMS, Extras: c.Extras,
 	}
+}
+
+// openClaims treats a page of the open claims, atOnce in parallel.
+func (a *Activities) openClaims(ctx context.Context, run, after string, atOnce int, do func(frontier.OpenClaim) error) (next string, err error) {
+	claims, next, err := a.Frontier.OpenClaims(ctx, run, after, sweepPage)
+	if err != nil {
+		return after, fmt.Errorf("list open claims: %w", err)
+	}
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for _, c := range claims {
+		group.Go(func() error {
+			activity.RecordHeartbeat(ctx)
+			return do(c)
+		})
+	}
+	return next, group.Wait()
 }
 
 func (a *Activities) sweepClaim(ctx context.Context, run string, t crawl.Task, c frontier.OpenClaim) error {
@@ -97,7 +105,6 @@ func (a *Activities) conclude(ctx context.Context, run string, t crawl.Task, sta
 	if info.State.Terminal() {
 		return nil // acked since the claim was listed
 	}
-	t.URL, t.Method, t.AcceptedMS = info.URL, info.Method, info.AcceptedMS
 	return a.inter(ctx, run, t, state, reason)
 }
 
@@ -105,8 +112,15 @@ func (a *Activities) conclude(ctx context.Context, run string, t crawl.Task, sta
 func (a *Activities) inter(ctx context.Context, run string, t crawl.Task, state crawl.State, reason crawl.Reason) error {
 	r := crawl.Record{
 		Schema: crawl.RecordSchema, Campaign: t.Campaign, Run: t.Run, Replay: t.Replay, ID: t.ID, URL: t.URL,
-		Method: t.EffectiveMethod(), State: state, Reason: &reason, Attempts: []crawl.Attempt{},
+		Method: t.EffectiveMethod(), Parent: t.Parent, Depth: t.Depth, State: state, Reason: &reason, Attempts: []crawl.Attempt{},
 		Accepted: crawl.Stamp(t.AcceptedMS), Ended: crawl.Stamp(time.Now().UnixMilli()), WorkflowID: t.WorkflowID(),
+	}
+	if t.Extras {
+		extra, err := a.Frontier.Extras(ctx, run, t.ID)
+		if err != nil {
+			return fmt.Errorf("read meta: %w", err)
+		}
+		r.Meta = extra.Meta
 	}
 	file, err := a.write(ctx, r)
 	if err != nil {
@@ -116,8 +130,5 @@ func (a *Activities) inter(ctx context.Context, run string, t crawl.Task, state 
 	if err != nil {
 		return fmt.Errorf("ack %s: %w", t.ID, err)
 	}
-	if !acked.First && acked.File != file {
-		return a.Sink.Drop(ctx, r, file)
-	}
-	return nil
+	return a.settleRecord(ctx, r, file, acked)
 }

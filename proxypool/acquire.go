@@ -1,6 +1,7 @@
 package proxypool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,11 +24,17 @@ func (p *Pool) Acquire(ctx context.Context, r AcquireRequest) (Acquired, error) 
 		return Acquired{}, err
 	}
 	sent := time.Now()
+	a, err := p.acquire(ctx, r, sent, args)
+	p.opts.Observer.Acquired(a, time.Since(sent), err)
+	return a, err
+}
+
+func (p *Pool) acquire(ctx context.Context, r AcquireRequest, sent time.Time, args []any) (Acquired, error) {
 	reply, err := p.run(ctx, p.scripts.acquire, args...).StringSlice()
 	if err != nil {
 		return Acquired{}, fmt.Errorf("acquire lease: %w", err)
 	}
-	a, err := p.acquired(r.LeaseID, sent, reply)
+	a, err := p.acquired(r.LeaseID, r.Selector.Session, sent, reply)
 	if err != nil {
 		return Acquired{}, fmt.Errorf("acquire lease: %w", err)
 	}
@@ -54,6 +61,11 @@ func (p *Pool) acquireArgs(r AcquireRequest) ([]any, error) {
 		if err := checkHost(r.Host); err != nil {
 			return nil, err
 		}
+		if r.Selector.Session != "" {
+			if err := checkField("session", r.Selector.Session); err != nil {
+				return nil, err
+			}
+		}
 	}
 	schemes := ""
 	if len(r.Selector.Schemes) > 0 {
@@ -65,6 +77,7 @@ func (p *Pool) acquireArgs(r AcquireRequest) ([]any, error) {
 		p.seen.Load(), r.Seed%2147483646 + 1, millis(p.opts.TurnGrace), millis(p.opts.TombstoneKeep),
 		millis(p.opts.Patience), millis(p.opts.NoProxyWait),
 		r.Selector.Region, schemes, strings.Join(r.Selector.Tags, ","),
+		min(max(r.Selector.MaxTier, 0), MaxTier), r.Selector.Session, millis(p.opts.SessionTTL),
 	}
 	for _, id := range r.Selector.Avoid {
 		args = append(args, id)
@@ -83,14 +96,14 @@ func joinSet(words []string) string {
 }
 
 // acquired reads the answer of acquire and hop.
-func (p *Pool) acquired(leaseID string, sent time.Time, reply []string) (Acquired, error) {
+func (p *Pool) acquired(leaseID, session string, sent time.Time, reply []string) (Acquired, error) {
 	kind := ""
 	if len(reply) > 0 {
 		kind = reply[0]
 	}
 	switch {
-	case kind == "grant" && len(reply) == 6:
-		g, err := p.grant(leaseID, sent, reply)
+	case kind == "grant" && len(reply) == 7:
+		g, err := p.grant(leaseID, session, sent, reply)
 		return Acquired{Grant: g}, err
 	case kind == "wait" && len(reply) == 4:
 		after, err := parseMillis(reply[1])
@@ -107,18 +120,23 @@ func (p *Pool) acquired(leaseID string, sent time.Time, reply []string) (Acquire
 	return Acquired{}, fmt.Errorf("%w: %d fields", ErrReply, len(reply))
 }
 
-func (p *Pool) grant(leaseID string, sent time.Time, reply []string) (*Grant, error) {
+func (p *Pool) grant(leaseID, session string, sent time.Time, reply []string) (*Grant, error) {
 	fence, err := strconv.ParseInt(reply[1], 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("%w: fence", ErrReply)
 	}
+	left, err := parseMillis(reply[6])
+	if err != nil {
+		return nil, err
+	}
 	p.saw(fence)
-	g := &Grant{LeaseID: leaseID, Fence: fence, Host: reply[4], Superseded: reply[5] == "1", Deadline: p.deadline(sent)}
+	g := &Grant{LeaseID: leaseID, Fence: fence, Host: reply[4], Superseded: reply[5] == "1", Deadline: p.deadline(sent, left)}
 	if reply[2] != "" {
 		proxy, err := decodeConfig(reply[2], reply[3])
 		if err != nil {
 			return nil, err
 		}
+		expand(&proxy, cmp.Or(session, leaseID))
 		g.Proxy = &proxy
 	}
 	return g, nil
@@ -126,4 +144,6 @@ func (p *Pool) grant(leaseID string, sent time.Time, reply []string) (*Grant, er
 
 // deadline is on the monotonic clock and starts before the call was sent, so
 // that it is never later than Redis' own.
-func (p *Pool) deadline(sent time.Time) time.Time { return sent.Add(p.opts.TTL - p.opts.Margin) }
+func (p *Pool) deadline(sent time.Time, left time.Duration) time.Time {
+	return sent.Add(left - p.opts.Margin)
+}

@@ -3,6 +3,7 @@ package proxypool
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -19,7 +20,7 @@ type capacity struct {
 // their concurrencies, those that are quarantined, draining, expired or cooling
 // left out. It reads the whole pool, at most once a second for each selection.
 func (p *Pool) Capacity(ctx context.Context, s Selector) (int, error) {
-	key := s.Region + "|" + joinSet(s.Tags) + "|" + joinSet(s.Schemes)
+	key := s.Region + "|" + joinSet(s.Tags) + "|" + joinSet(s.Schemes) + "|" + strconv.Itoa(s.MaxTier)
 	p.capacityMu.Lock()
 	defer p.capacityMu.Unlock()
 	if c, ok := p.capacities[key]; ok && time.Since(c.at) < capacityAge {
@@ -44,7 +45,7 @@ func (p *Pool) Capacity(ctx context.Context, s Selector) (int, error) {
 
 // takes reports whether the selector's region, tags and schemes fit a proxy.
 func (s Selector) takes(x Info) bool {
-	if s.Region != "" && s.Region != x.Region {
+	if x.Tier > max(s.MaxTier, 0) || s.Region != "" && s.Region != x.Region {
 		return false
 	}
 	if len(s.Schemes) > 0 && !slices.Contains(s.Schemes, x.Scheme) {

@@ -1,9 +1,12 @@
 package proxypool
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"holdfast/internal/crawl"
 )
@@ -48,6 +51,39 @@ func decodeConfig(id, s string) (crawl.Proxy, error) {
 		ID: id, Scheme: c.Scheme, Host: c.Host, Port: c.Port,
 		Username: string(c.Username), Password: string(c.Password), Region: c.Region, Tags: c.Tags,
 	}, nil
+}
+
+// sessionMark in a user name or password makes the proxy a gateway: each lease, or
+// each session, is another identity at the same address.
+const sessionMark = "{session}"
+
+// gateway is "1" for a proxy whose credentials name the session, else "0".
+func gateway(p crawl.Proxy) string {
+	if strings.Contains(p.Username, sessionMark) || strings.Contains(p.Password, sessionMark) {
+		return "1"
+	}
+	return "0"
+}
+
+// expand puts the identity of a session, or of a lease that has none, into a
+// gateway's credentials: 16 hex digits that say nothing about its name.
+func expand(p *crawl.Proxy, session string) {
+	if gateway(*p) == "0" {
+		return
+	}
+	sum := sha256.Sum256([]byte(session))
+	name := hex.EncodeToString(sum[:8])
+	p.Username = strings.ReplaceAll(p.Username, sessionMark, name)
+	p.Password = strings.ReplaceAll(p.Password, sessionMark, name)
+}
+
+// credentials names a pair of user and password without telling it; empty for none.
+func credentials(p crawl.Proxy) string {
+	if p.Username == "" && p.Password == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("credentials\x00" + p.Username + "\x00" + p.Password))
+	return hex.EncodeToString(sum[:6])
 }
 
 // identity is what makes two proxies the same one: the password is not part of it.

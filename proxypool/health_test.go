@@ -10,9 +10,9 @@ import (
 )
 
 // lend grants and releases one lease with a verdict.
-func (b *bundle) lend(name, host string, v crawl.ProxyVerdict, pair crawl.PairVerdict) {
+func (b *bundle) lend(name, host string, v crawl.ProxyVerdict, pair crawl.PairVerdict, opts ...func(*proxypool.AcquireRequest)) {
 	b.tb.Helper()
-	b.granted(ask(name, proxied, at(host)))
+	b.granted(ask(name, append(opts, proxied, at(host))...))
 	b.release(name, v, pair)
 }
 
@@ -149,7 +149,13 @@ func TestAThrottledPairIsSecondChoiceForAWhile(t *testing.T) {
 func TestAPairBlockedTwiceInARowCools(t *testing.T) {
 	t.Parallel()
 	b := onMini(t, proxypool.Options{})
-	b.proxies(1, proxypool.ImportOptions{})
+	b.numbered(2, proxypool.ImportOptions{})
+	b.lend("before the other passed", "h:80", crawl.ProxyNeutral, crawl.PairBlocked, only(1))
+	b.lend("and again", "h:80", crawl.ProxyNeutral, crawl.PairBlocked, only(1))
+	b.lend("and yet again", "h:80", crawl.ProxyNeutral, crawl.PairBlocked, only(1)) // a host that blocks all
+	b.lend("another", "h:80", crawl.ProxySuccess, crawl.PairPassed, only(2))
+	b.ok(b.Quarantine(b.ctx, "p02"))
+	b.lend("it passes", "h:80", crawl.ProxySuccess, crawl.PairPassed)
 	b.lend("once", "h:80", crawl.ProxyNeutral, crawl.PairBlocked)
 	b.lend("passed", "h:80", crawl.ProxySuccess, crawl.PairPassed)
 	b.lend("again", "h:80", crawl.ProxyNeutral, crawl.PairBlocked)
@@ -166,6 +172,7 @@ func TestAPairBlockedTwiceInARowCools(t *testing.T) {
 	b.release("other host", crawl.ProxySuccess, crawl.PairPassed)
 	b.pass(10 * time.Minute)
 	b.granted(ask("x", proxied))
+	b.pass(time.Hour)
 	if _, err := b.Reap(b.ctx); err != nil {
 		t.Fatal(err)
 	}

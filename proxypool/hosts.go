@@ -21,6 +21,11 @@ type HostInfo struct {
 	// Open is the number of leases at the host, Waiting of turns reserved there.
 	Open    int `json:"open"`
 	Waiting int `json:"waiting"`
+	// Answered, Faults and Blocks count the last eight proxies that were here within
+	// ten minutes by their latest outcome: this is the evidence for and against it.
+	Answered int `json:"answered"`
+	Faults   int `json:"faults"`
+	Blocks   int `json:"blocks"`
 }
 
 // CloseHost grants nothing at the host for the time given. It never shortens an
@@ -78,14 +83,14 @@ func (p *Pool) hosts(ctx context.Context, hosts []string) ([]HostInfo, error) {
 			return nil, fmt.Errorf("read hosts: %w", ErrReply)
 		}
 		for i, row := range reply {
-			n, err := ints(row, 4)
+			n, err := ints(row, 7)
 			if err != nil {
 				return nil, fmt.Errorf("read hosts: %w", err)
 			}
 			infos = append(infos, HostInfo{
 				Host: chunk[i],
 				Turn: time.Duration(n[0]) * time.Millisecond, NotBefore: time.Duration(n[1]) * time.Millisecond,
-				Open: int(n[2]), Waiting: int(n[3]),
+				Open: int(n[2]), Waiting: int(n[3]), Answered: int(n[4]), Faults: int(n[5]), Blocks: int(n[6]),
 			})
 		}
 	}

@@ -37,7 +37,10 @@ type Info struct {
 	Auth    bool     `json:"auth"`
 	Region  string   `json:"region,omitempty"`
 	Tags    []string `json:"tags,omitempty"`
-	Source  string   `json:"source,omitempty"`
+	Tier    int      `json:"tier,omitempty"`
+	// Gateway says that each lease or session is another way out of it.
+	Gateway bool   `json:"gateway,omitempty"`
+	Source  string `json:"source,omitempty"`
 	// InUse is the number of its leases, of at most MaxConcurrency.
 	InUse          int           `json:"in_use"`
 	MaxConcurrency int           `json:"max_concurrency"`
@@ -51,6 +54,13 @@ type Info struct {
 	Failures    int64 `json:"failures"`
 	Unclear     int64 `json:"unclear"`
 	Consecutive int   `json:"consecutive"`
+	// Suspected says that its credentials were refused at another proxy within 24 h
+	// and it has not succeeded since: it has one lease at a time.
+	Suspected bool `json:"suspected,omitempty"`
+	// Score rates it from 0 to 1000 by all Windows at its last sample; 750 before
+	// the first.
+	Score   int     `json:"score"`
+	Windows Windows `json:"windows"`
 	// Reason is the last failure's, or "operator"; empty after a success.
 	Reason string `json:"reason,omitempty"`
 	// LatencyMS is the moving average of the time until the tunnel stood.
@@ -65,13 +75,14 @@ func (p *Pool) Proxies(ctx context.Context) ([]Info, error) {
 	pipe := p.rdb.Pipeline()
 	states := pipe.HGetAll(ctx, p.keys[keyProxies])
 	configs := pipe.HGetAll(ctx, p.keys[keyConfig])
+	meta := pipe.HGetAll(ctx, p.keys[keyMeta])
 	clock := pipe.Time(ctx)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("list proxies: %w", err)
 	}
 	infos := make([]Info, 0, len(states.Val()))
 	for id, state := range states.Val() {
-		info, err := readInfo(id, state, configs.Val()[id], clock.Val())
+		info, err := readInfo(id, state, configs.Val()[id], meta.Val(), clock.Val())
 		if err != nil {
 			return nil, fmt.Errorf("read proxy %s: %w", id, err)
 		}
@@ -88,13 +99,14 @@ func (p *Pool) Proxy(ctx context.Context, id string) (Info, error) {
 	pipe := p.rdb.Pipeline()
 	state := pipe.HGet(ctx, p.keys[keyProxies], id)
 	conf := pipe.HGet(ctx, p.keys[keyConfig], id)
+	meta := pipe.HGetAll(ctx, p.keys[keyMeta])
 	clock := pipe.Time(ctx)
 	if _, err := pipe.Exec(ctx); errors.Is(err, redis.Nil) {
 		return Info{}, fmt.Errorf("%w: %s", ErrNoProxy, id)
 	} else if err != nil {
 		return Info{}, fmt.Errorf("read proxy %s: %w", id, err)
 	}
-	info, err := readInfo(id, state.Val(), conf.Val(), clock.Val())
+	info, err := readInfo(id, state.Val(), conf.Val(), meta.Val(), clock.Val())
 	if err != nil {
 		return Info{}, fmt.Errorf("read proxy %s: %w", id, err)
 	}
@@ -102,9 +114,9 @@ func (p *Pool) Proxy(ctx context.Context, id string) (Info, error) {
 }
 
 // readInfo reads the packed state that scripts/lib_proxy.lua describes.
-func readInfo(id, packed, conf string, now time.Time) (Info, error) {
+func readInfo(id, packed, conf string, suspects map[string]string, now time.Time) (Info, error) {
 	f := strings.Split(packed, "|")
-	if len(f) < 25 {
+	if len(f) < 28 {
 		return Info{}, fmt.Errorf("%w: proxy state", ErrReply)
 	}
 	c, err := readConfig(conf)
@@ -120,11 +132,15 @@ func readInfo(id, packed, conf string, now time.Time) (Info, error) {
 	}
 	info := Info{
 		ID: id, Scheme: c.Scheme, Address: net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), Auth: len(c.Username) > 0,
-		Region: c.Region, Tags: c.Tags, Source: c.Source,
-		InUse: int(num(1)), MaxConcurrency: int(num(2)), MinReuse: time.Duration(num(10)) * time.Millisecond,
-		Expires: at(num(5)), Successes: num(11), Failures: num(12), Unclear: num(13), Consecutive: int(num(7)),
-		Reason: f[18], LatencyMS: num(19), LastUsed: at(num(6)), Since: at(num(23)),
+		Region: c.Region, Tags: c.Tags, Source: c.Source, Tier: int(num(25)), Gateway: f[11] == "1",
+		InUse: int(num(1)), MaxConcurrency: int(num(2)), MinReuse: time.Duration(num(14)) * time.Millisecond,
+		Expires: at(num(5)), Successes: num(15), Failures: num(16), Unclear: num(17), Consecutive: int(num(7)),
+		Reason: f[20], LatencyMS: num(13), LastUsed: at(num(6)), Since: at(num(24)), Score: int(num(8)),
 	}
+	if info.Windows, err = readRing(f[26], now); err != nil {
+		return Info{}, err
+	}
+	info.Suspected = suspected(suspects["c|"+f[12]], num(10), now)
 	switch f[0] {
 	case "d":
 		info.State = StateDraining

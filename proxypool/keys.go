@@ -2,7 +2,7 @@ package proxypool
 
 // SchemaVersion is part of the keys' prefix: a release that lays its data out
 // otherwise uses other keys.
-const SchemaVersion = "hf1"
+const SchemaVersion = "hf2"
 
 // DefaultPrefix is the keys' default prefix. The braces are the hash tag that
 // keeps all of them in one slot of a Redis Cluster.
@@ -15,10 +15,12 @@ var keyNames = [...]string{
 	"deadlines", "tombq", "hosts", "hostq",
 	"turns", "turnq", "proxies", "config",
 	"index", "pairs", "pairq", "idents",
+	"sessions", "sessq",
 }
 
 // Places of the keys that are read without a script.
 const (
+	keyMeta      = 0
 	keyLeases    = 1
 	keyTombs     = 2
 	keyOutcomes  = 3
@@ -28,6 +30,7 @@ const (
 	keyProxies   = 10
 	keyConfig    = 11
 	keyPairs     = 13
+	keySessions  = 16
 )
 
 func buildKeys(prefix string) []string {

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Renew extends the lease by one TTL from now, if it is held under this fence
-// and has not expired; else ErrStale.
+// Renew extends the lease by one TTL from now, but not past its proxy's end, if
+// it is held under this fence and has not expired; else ErrStale.
 func (p *Pool) Renew(ctx context.Context, leaseID string, fence int64) (Renewal, error) {
 	sent := time.Now()
 	reply, err := p.run(ctx, p.scripts.renew, leaseID, fence, millis(p.opts.TTL)).StringSlice()
@@ -20,14 +20,18 @@ func (p *Pool) Renew(ctx context.Context, leaseID string, fence int64) (Renewal,
 	if len(reply) == 1 && reply[0] == "stale" {
 		return Renewal{}, ErrStale
 	}
-	if len(reply) != 3 {
+	if len(reply) != 4 {
 		return Renewal{}, fmt.Errorf("renew lease: %w", ErrReply)
 	}
 	closed, err := parseMillis(reply[2])
 	if err != nil {
 		return Renewal{}, fmt.Errorf("renew lease: %w", err)
 	}
-	return Renewal{Deadline: p.deadline(sent), Abort: reply[1] == "1", NotBefore: closed}, nil
+	left, err := parseMillis(reply[3])
+	if err != nil {
+		return Renewal{}, fmt.Errorf("renew lease: %w", err)
+	}
+	return Renewal{Deadline: p.deadline(sent, left), Abort: reply[1] == "1", NotBefore: closed}, nil
 }
 
 // Hop moves the lease to another host, for a redirect: the new host's turn is
@@ -45,7 +49,7 @@ func (p *Pool) Hop(ctx context.Context, leaseID string, fence int64, claimant, h
 	if err != nil {
 		return Acquired{}, fmt.Errorf("move lease: %w", err)
 	}
-	a, err := p.acquired(leaseID, sent, reply)
+	a, err := p.acquired(leaseID, "", sent, reply)
 	if err != nil {
 		return Acquired{}, fmt.Errorf("move lease: %w", err)
 	}

@@ -18,8 +18,13 @@ type Options struct {
 	// Patience is how long an acquire would rather wait for a proxy that the URL
 	// has not used than take one to avoid. Default 10 s.
 	Patience time.Duration
+	// SessionTTL is how long a session keeps its proxy after its last grant.
+	// Default 30 min.
+	SessionTTL time.Duration
 	// NoProxyWait is the wait that is answered when no proxy is eligible. Default 30 s.
 	NoProxyWait time.Duration
+	// Observer is told what the pool does. Default: nobody.
+	Observer Observer
 }
 
 func (o Options) withDefaults() Options {
@@ -41,8 +46,14 @@ func (o Options) withDefaults() Options {
 	if o.Patience <= 0 {
 		o.Patience = 10 * time.Second
 	}
+	if o.SessionTTL <= 0 {
+		o.SessionTTL = 30 * time.Minute
+	}
 	if o.NoProxyWait <= 0 {
 		o.NoProxyWait = 30 * time.Second
+	}
+	if o.Observer == nil {
+		o.Observer = unobserved{}
 	}
 	return o
 }

@@ -25,20 +25,23 @@ type Entry struct {
 	MaxConcurrency int
 	// MinReuse is the time between two grants. 0: none.
 	MinReuse time.Duration
+	// Tier is what it costs, from 0, the cheapest, to MaxTier; see Selector.MaxTier.
+	Tier int
 }
 
 // ImportOptions are what a list does not say for itself.
 type ImportOptions struct {
 	// Scheme of lines that name none. Default "http".
 	Scheme string
-	// Source, Region, Expires, MaxConcurrency and MinReuse fill an entry's zero
-	// fields; Tags are added to its own.
+	// Source, Region, Expires, MaxConcurrency, MinReuse and Tier fill an entry's
+	// zero fields; Tags are added to its own.
 	Source         string
 	Region         string
 	Tags           []string
 	Expires        time.Time
 	MaxConcurrency int
 	MinReuse       time.Duration
+	Tier           int
 	// DryRun says what would be done and changes nothing.
 	DryRun bool
 }
@@ -151,6 +154,9 @@ func (e Entry) filled(o ImportOptions) Entry {
 	if e.MinReuse <= 0 {
 		e.MinReuse = o.MinReuse
 	}
+	if e.Tier == 0 {
+		e.Tier = o.Tier
+	}
 	return e
 }
 
@@ -169,7 +175,7 @@ func (e Entry) args() ([]any, error) {
 	}
 	return []any{
 		identity(e.Proxy), conf, e.Proxy.Scheme, e.Proxy.Region, joinSet(e.Proxy.Tags),
-		expires, e.MaxConcurrency, millis(e.MinReuse),
+		expires, e.MaxConcurrency, millis(e.MinReuse), e.Tier, gateway(e.Proxy), credentials(e.Proxy),
 	}, nil
 }
 
@@ -186,6 +192,9 @@ func (e Entry) check() error {
 	}
 	if e.Proxy.Region != "" && !isWord(e.Proxy.Region) {
 		return errors.New("a region has letters, digits, '.', '_', ':' and '-' only")
+	}
+	if e.Tier < 0 || e.Tier > MaxTier {
+		return fmt.Errorf("a tier is a number from 0 to %d", MaxTier)
 	}
 	for _, t := range e.Proxy.Tags {
 		if !isWord(t) {

@@ -16,6 +16,14 @@ const reapChunk = 200
 // that have run out, a bounded number a call. Run it every few seconds, on as
 // many workers as you like.
 func (p *Pool) Reap(ctx context.Context) (n int, err error) {
+	n, err = p.reap(ctx)
+	if n > 0 {
+		p.opts.Observer.Reaped(n)
+	}
+	return n, err
+}
+
+func (p *Pool) reap(ctx context.Context) (n int, err error) {
 	total, err := p.rdb.LLen(ctx, p.keys[keyDeadlines]).Result()
 	if err != nil {
 		return 0, fmt.Errorf("reap leases: %w", err)
@@ -41,10 +49,27 @@ func (p *Pool) Reap(ctx context.Context) (n int, err error) {
 	}
 }
 
-// Reconcile puts leases back into the queue of deadlines that it has lost, and
-// drops entries whose lease has ended. It returns the number put back. Run it
-// every few minutes; it reads all open leases.
+// Reconcile puts leases back into the queue of deadlines that it has lost, drops
+// entries whose lease has ended, and counts again what is in use of each proxy and
+// open at each host. It returns the number of things put right. Run it every few
+// minutes; it reads all open leases, and proxies and hosts bit by bit.
 func (p *Pool) Reconcile(ctx context.Context) (repaired int, err error) {
+	queued, err := p.requeue(ctx)
+	if err != nil {
+		return queued, err
+	}
+	if _, err = p.Reap(ctx); err != nil {
+		return queued, err
+	}
+	counted, err := p.recount(ctx)
+	repaired = queued + counted
+	if repaired > 0 {
+		p.opts.Observer.Repaired(repaired)
+	}
+	return repaired, err
+}
+
+func (p *Pool) requeue(ctx context.Context) (repaired int, err error) {
 	// The leases first: each was queued when it was granted, so one that is not
 	// found in the queue read afterwards has ended, or is missing there.
 	ids, err := p.rdb.HKeys(ctx, p.keys[keyLeases]).Result()
@@ -73,6 +98,5 @@ func (p *Pool) Reconcile(ctx context.Context) (repaired int, err error) {
 		}
 		repaired += n
 	}
-	_, err = p.Reap(ctx)
-	return repaired, err
+	return repaired, nil
 }

@@ -17,7 +17,7 @@ func (p *Pool) Release(ctx context.Context, r ReleaseRequest) (Released, error) 
 	if err := checkField("lease id", r.LeaseID); err != nil {
 		return Released{}, err
 	}
-	return released(p.run(ctx, p.scripts.release, releaseArgs(r)...))
+	return p.released(r, p.run(ctx, p.scripts.release, releaseArgs(r)...))
 }
 
 // ReleaseOn queues a release on a pipeline. The function returned gives its
@@ -32,7 +32,7 @@ func (p *Pool) ReleaseOn(ctx context.Context, pipe redis.Pipeliner, r ReleaseReq
 		if err := cmd.Err(); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			return p.Release(ctx, r)
 		}
-		return released(cmd)
+		return p.released(r, cmd)
 	}
 }
 
@@ -40,7 +40,7 @@ func releaseArgs(r ReleaseRequest) []any {
 	return []any{r.LeaseID, string(r.Verdict.Proxy), string(r.Verdict.Pair), string(r.Verdict.Reason), max(r.Verdict.LatencyMS, 0)}
 }
 
-func released(cmd *redis.Cmd) (Released, error) {
+func (p *Pool) released(r ReleaseRequest, cmd *redis.Cmd) (Released, error) {
 	reply, err := cmd.StringSlice()
 	if err != nil {
 		return Released{}, fmt.Errorf("release lease: %w", err)
@@ -51,6 +51,9 @@ func released(cmd *redis.Cmd) (Released, error) {
 	out := Released{First: reply[0] == "1"}
 	if reply[1] == "1" {
 		out.Outcome = []byte(reply[2])
+	}
+	if out.First {
+		p.opts.Observer.Released(r.Verdict)
 	}
 	return out, nil
 }

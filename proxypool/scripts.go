@@ -15,7 +15,7 @@ var scriptFiles embed.FS
 type scripts struct {
 	acquire, renew, hop, commit, release, abort *redis.Script
 	closeHost, hosts                            *redis.Script
-	reap, repair                                *redis.Script
+	reap, repair, recount                       *redis.Script
 	imports, admin                              *redis.Script
 }
 
@@ -34,19 +34,20 @@ func loadScripts() (*scripts, error) {
 		return redis.NewScript(src.String())
 	}
 	all := func(name string) *redis.Script {
-		return load("lib_base", "lib_host", "lib_index", "lib_proxy", "lib_lease", name)
+		return load("lib_base", "lib_host", "lib_index", "lib_proxy", "lib_verdict", "lib_lease", name)
 	}
 	s := &scripts{
-		acquire:   load("lib_base", "lib_host", "lib_index", "lib_proxy", "lib_pick", "lib_lease", "acquire"),
+		acquire:   load("lib_base", "lib_host", "lib_index", "lib_proxy", "lib_verdict", "lib_pick", "lib_lease", "acquire"),
 		renew:     all("renew"),
 		hop:       all("hop"),
 		commit:    all("commit"),
 		release:   all("release"),
 		abort:     all("abort"),
 		closeHost: load("lib_base", "lib_host", "close_host"),
-		hosts:     load("lib_base", "lib_host", "hosts"),
-		reap:      all("reap"),
+		hosts:     load("lib_base", "lib_host", "lib_verdict", "hosts"),
+		reap:      load("lib_base", "lib_host", "lib_index", "lib_proxy", "lib_verdict", "lib_pick", "lib_lease", "reap"),
 		repair:    all("repair"),
+		recount:   all("recount"),
 		imports:   load("lib_base", "lib_index", "lib_proxy", "import"),
 		admin:     load("lib_base", "lib_index", "lib_proxy", "admin"),
 	}

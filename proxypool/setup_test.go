@@ -24,10 +24,12 @@ type bundle struct {
 	opts proxypool.Options
 	mini *miniredis.Miniredis // nil on a real Redis
 	now  time.Time            // miniredis only
+
+	samples int // taken so far
 }
 
 // onEach runs a test on miniredis, and on the Redis that HOLDFAST_TEST_REDIS
-// names (host:port), each time with keys of its own.
+// names (redis://host:port/db, or host:port), each time with keys of its own.
 func onEach(t *testing.T, opts proxypool.Options, test func(t *testing.T, b *bundle)) {
 	t.Helper()
 	t.Parallel()
@@ -62,7 +64,7 @@ func onReal(tb testing.TB, opts proxypool.Options) *bundle {
 	if addr == "" {
 		tb.Skip("HOLDFAST_TEST_REDIS names no Redis")
 	}
-	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	rdb := redis.NewClient(clientOptions(tb, addr))
 	ctx := context.Background()
 	opts.Prefix = fmt.Sprintf("hftest:{%s-%d}:", strings.ReplaceAll(tb.Name(), "{", ""), time.Now().UnixNano())
 	tb.Cleanup(func() {
@@ -72,6 +74,18 @@ func onReal(tb testing.TB, opts proxypool.Options) *bundle {
 		_ = rdb.Close()
 	})
 	return &bundle{Pool: proxypool.New(rdb, opts), tb: tb, ctx: ctx, rdb: rdb, opts: opts}
+}
+
+func clientOptions(tb testing.TB, addr string) *redis.Options {
+	tb.Helper()
+	if !strings.Contains(addr, "://") {
+		return &redis.Options{Addr: addr}
+	}
+	o, err := redis.ParseURL(addr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return o
 }
 
 // clock returns Redis' time.
@@ -122,6 +136,26 @@ func (b *bundle) proxies(n int, opts proxypool.ImportOptions) []string {
 	rep, err := b.Import(b.ctx, entries, opts)
 	b.ok(err)
 	return rep.IDs
+}
+
+// numbered is proxies, each with a tag of its own by which only(i) selects it.
+func (b *bundle) numbered(n int, opts proxypool.ImportOptions) {
+	b.tb.Helper()
+	for i := range n {
+		o := opts
+		o.Tags = append([]string{fmt.Sprintf("n%d", i+1)}, opts.Tags...)
+		e := proxypool.Entry{Proxy: crawl.Proxy{Scheme: "http", Host: fmt.Sprintf("10.1.%d.%d", i/250, i%250+1), Port: 3128}}
+		_, err := b.Import(b.ctx, []proxypool.Entry{e}, o)
+		b.ok(err)
+	}
+}
+
+func only(i int) func(*proxypool.AcquireRequest) {
+	return func(r *proxypool.AcquireRequest) { proxied(r); r.Selector.Tags = []string{fmt.Sprintf("n%d", i)} }
+}
+
+func seed(i int) func(*proxypool.AcquireRequest) {
+	return func(r *proxypool.AcquireRequest) { r.Seed = uint64(i+1) * 0x9e3779b97f4a7c15 }
 }
 
 // ask is a request for a direct lease at h:80; opts change it.

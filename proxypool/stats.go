@@ -69,7 +69,11 @@ type Stats struct {
 	Hosts      int                `json:"hosts"`
 	Turns      int                `json:"turns"`
 	Pairs      int                `json:"pairs"`
+	Sessions   int                `json:"sessions"`
 	Proxies    map[ProxyState]int `json:"proxies"`
+	// Scores counts the active and cooling proxies by Info.Score, a tenth of the
+	// range each.
+	Scores [10]int `json:"scores"`
 	// Capacity is the number of leases that the active and cooling proxies
 	// allow at once, InUse how many of them are taken.
 	Capacity int `json:"capacity"`
@@ -88,6 +92,7 @@ func (p *Pool) Stats(ctx context.Context) (Stats, error) {
 		if info.State == StateActive || info.State == StateCooling {
 			s.Capacity += info.MaxConcurrency
 			s.InUse += info.InUse
+			s.Scores[min(max(info.Score, 0)/100, 9)]++
 		}
 	}
 	sizes := []struct {
@@ -100,6 +105,7 @@ func (p *Pool) Stats(ctx context.Context) (Stats, error) {
 		{&s.Hosts, keyHosts},
 		{&s.Turns, keyTurns},
 		{&s.Pairs, keyPairs},
+		{&s.Sessions, keySessions},
 	}
 	pipe := p.rdb.Pipeline()
 	cmds := make([]*redis.IntCmd, len(sizes))
@@ -112,5 +118,6 @@ func (p *Pool) Stats(ctx context.Context) (Stats, error) {
 	for i, size := range sizes {
 		*size.to = int(cmds[i].Val())
 	}
+	p.opts.Observer.Counted(s)
 	return s, nil
 }

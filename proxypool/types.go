@@ -24,7 +24,19 @@ type Selector struct {
 	// Avoid lists proxy ids not to take while another eligible one exists
 	// (one in use, resting or cooling counts as existing only if it frees within Patience).
 	Avoid []string
+	// MaxTier is the dearest tier that may be leased, at most MaxTier. 0: the
+	// cheapest alone. A tier is used where the cheaper ones have no proxy that is
+	// free, or expected within Patience, other than those to avoid.
+	MaxTier int
+	// Session pins all leases of the same name to one proxy, whatever Avoid says,
+	// until that one is quarantined, drained, removed or expired, cools for more
+	// than 2 min, is blocked by the host, or was not leased so for SessionTTL.
+	// The name holds no '|'. Empty: none.
+	Session string
 }
+
+// MaxTier is the dearest tier there can be.
+const MaxTier = 9
 
 // AcquireRequest asks for a lease.
 type AcquireRequest struct {

@@ -133,6 +133,7 @@ func (s *services) connect(ctx context.Context, o startOptions, log *zap.Logger)
 		return err
 	}
 	opts.PoolSize = 64
+	opts.ContextTimeoutEnabled = true // a call ends with its context
 	open := redis.NewClient
 	if o.openRedis != nil {
 		open = o.openRedis

@@ -62,6 +62,9 @@ type URLCarry struct {
 	Avoid    []string        `json:"avoid,omitempty"`
 	NextURL  string          `json:"next,omitempty"`
 	Hops     int             `json:"hops,omitempty"`
+	// NextMethod and Trail belong to NextURL, see FetchInput.
+	NextMethod string `json:"next_method,omitempty"`
+	Trail      string `json:"trail,omitempty"`
 }
 
 // URLResult is how a URL workflow completes.
@@ -82,6 +85,10 @@ type FetchInput struct {
 	// NextURL and Hops go on with a redirect of an earlier pass.
 	NextURL string `json:"next,omitempty"`
 	Hops    int    `json:"hops,omitempty"`
+	// NextMethod is set where redirects changed the method; there is no body then.
+	NextMethod string `json:"next_method,omitempty"`
+	// Trail is the lease under which the redirects on the way to NextURL are committed.
+	Trail string `json:"trail,omitempty"`
 	// Parked says that the frontier counts this URL as waiting.
 	Parked bool `json:"parked,omitempty"`
 	// Settle asks for what was committed, and asks the site nothing.
@@ -98,6 +105,8 @@ type FinishInput struct {
 	Decision crawl.Decision  `json:"decision"`
 	Ledgers  crawl.Ledgers   `json:"ledgers"`
 	Attempts []crawl.Attempt `json:"attempts,omitempty"`
+	// Trail is that of FetchInput, for a URL that ends without another answer.
+	Trail string `json:"trail,omitempty"`
 	// EndedMS is the workflow's time, Unix milliseconds: the record's `ended`.
 	EndedMS int64 `json:"ended"`
 }

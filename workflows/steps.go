@@ -16,7 +16,7 @@ import (
 func (u *url) fetch(ctx workflow.Context, lease string) crawl.Outcome {
 	in := FetchInput{
 		Task: u.task, LeaseID: lease, Pass: u.carry.Pass, Avoid: u.carry.Avoid,
-		NextURL: u.carry.NextURL, Hops: u.carry.Hops,
+		NextURL: u.carry.NextURL, Hops: u.carry.Hops, NextMethod: u.carry.NextMethod, Trail: u.carry.Trail,
 		Parked: u.parked, Settle: ctx.Err() != nil, Seed: u.seed,
 	}
 	held, stop := workflow.NewDisconnectedContext(ctx)
@@ -27,6 +27,9 @@ func (u *url) fetch(ctx workflow.Context, lease string) crawl.Outcome {
 	}
 	var out crawl.Outcome
 	if err := future.Get(held, &out); err != nil {
+		if temporal.IsTimeoutError(err) && !u.task.SafeToRepeat() {
+			return crawl.Outcome{Class: crawl.Ended} // nobody knows whether it was sent
+		}
 		// HTTP's outcomes are not errors: this is Redis, the store or the worker.
 		return crawl.Outcome{Class: crawl.Deferred, Why: crawl.WaitRedis}
 	}
@@ -40,9 +43,17 @@ func (u *url) abortOnCancel(ctx, held workflow.Context, fetch workflow.Future, l
 		AddFuture(fetch, func(workflow.Future) {}).
 		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { canceled = true }).
 		Select(ctx)
-	if canceled {
-		// A failed Abort costs only time: the fetch ends by its own timeout.
-		_ = workflow.ExecuteLocalActivity(localOptions(held, abortTimeout), ActivityAbort, AbortInput{LeaseID: lease}).Get(held, nil)
+	for canceled && !fetch.IsReady() {
+		if workflow.ExecuteLocalActivity(localOptions(held, abortTimeout), ActivityAbort, AbortInput{LeaseID: lease}).Get(held, nil) == nil {
+			return
+		}
+		// Redis is away; a long download must not outlive its cancel for that.
+		again, stop := workflow.WithCancel(held)
+		workflow.NewSelector(held).
+			AddFuture(fetch, func(workflow.Future) {}).
+			AddFuture(workflow.NewTimerWithOptions(again, abortTimeout, workflow.TimerOptions{Summary: "asking the fetch to stop"}), func(workflow.Future) {}).
+			Select(held)
+		stop()
 	}
 }
 
@@ -69,7 +80,7 @@ func (u *url) finisher(ctx workflow.Context, lease string) func(crawl.Outcome, c
 		}
 		_, terminal := d.State()
 		if terminal {
-			in.Attempts = u.carry.Attempts
+			in.Attempts, in.Trail = u.carry.Attempts, u.carry.Trail
 		}
 		if workflow.ExecuteLocalActivity(localOptions(held, finishTimeout), ActivityFinish, in).Get(held, nil) == nil {
 			return nil

@@ -29,7 +29,7 @@ func URL(ctx workflow.Context, in URLInput) (URLResult, error) {
 			return URLResult{}, temporal.NewCanceledError()
 		}
 		u.wait(ctx, d)
-		if u.historyIsLong(ctx) {
+		if ctx.Err() == nil && u.historyIsLong(ctx) { // a cancel does not reach the next run
 			return URLResult{}, u.continueAsNew(ctx)
 		}
 	}
@@ -71,26 +71,39 @@ func (u *url) pass(ctx workflow.Context) (crawl.Decision, error) {
 
 	out := u.fetch(ctx, lease)
 	d, ledgers := crawl.Decide(crawl.Facts{Task: u.task, Seed: u.seed, Pass: u.carry.Pass}, u.carry.Ledgers, out)
-	if ctx.Err() != nil && (d.Action == crawl.Retry || out.Class == crawl.Ended) {
+	if ctx.Err() != nil && (d.Action == crawl.Retry && !outage(out) || out.Class == crawl.Ended) {
 		// Canceled: no more waiting. The next pass asks no site, whatever its
 		// method; it only learns whether this run, in a task whose markers were
 		// lost, had gone further.
 		d = crawl.Decision{Action: crawl.Retry, Why: d.Why, Summary: d.Summary}
 	}
-	u.book(out, d, ledgers)
+	u.book(lease, out, d, ledgers)
 	return d, finish(out, d)
 }
 
+// outage reports a pass that our own services failed: asking them again at once
+// would spin.
+func outage(o crawl.Outcome) bool {
+	return o.Class == crawl.Deferred && (o.Why == crawl.WaitRedis || o.Why == crawl.WaitStore)
+}
+
 // book keeps what a pass came to.
-func (u *url) book(out crawl.Outcome, d crawl.Decision, l crawl.Ledgers) {
+func (u *url) book(lease string, out crawl.Outcome, d crawl.Decision, l crawl.Ledgers) {
 	u.last, u.carry.Ledgers = out, l
 	if !out.Exchanged() {
 		if out.NextURL != "" {
-			u.carry.NextURL, u.carry.Hops = out.NextURL, out.Hops
+			u.carry.NextURL, u.carry.Hops, u.carry.Trail = out.NextURL, out.Hops, lease
+			if out.NextMethod != "" {
+				u.carry.NextMethod = out.NextMethod
+			}
 		}
 		return
 	}
-	u.carry.NextURL, u.carry.Hops = "", 0
+	if u.task.SafeToRepeat() {
+		// Asked again, it is asked from the start. An unsafe request is not: its
+		// target has answered it already, with the redirect.
+		u.carry.NextURL, u.carry.Hops, u.carry.NextMethod, u.carry.Trail = "", 0, "", ""
+	}
 	u.carry.Attempts = append(u.carry.Attempts, crawl.Attempt{
 		N: len(u.carry.Attempts) + 1, Worker: out.Worker, Proxy: out.Proxy, Region: out.Region,
 		Class: out.Class, Reason: out.Reason, Status: out.Status,
@@ -102,11 +115,20 @@ func (u *url) book(out crawl.Outcome, d crawl.Decision, l crawl.Ledgers) {
 	}
 }
 
-// wait sleeps on a durable timer whose summary says why. A cancel ends it.
+// wait sleeps on a durable timer whose summary says why. A cancel ends it; after
+// one only an outage of our own services is waited for.
 func (u *url) wait(ctx workflow.Context, d crawl.Decision) {
 	u.parked = d.Delay > 0
-	if d.Delay <= 0 || ctx.Err() != nil {
+	if d.Delay <= 0 {
 		return
+	}
+	if ctx.Err() != nil {
+		if !outage(u.last) {
+			return
+		}
+		var stop workflow.CancelFunc
+		ctx, stop = workflow.NewDisconnectedContext(ctx)
+		defer stop()
 	}
 	_ = workflow.NewTimerWithOptions(ctx, d.Delay, workflow.TimerOptions{Summary: d.Summary}).Get(ctx, nil)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/internal/crawl"
 	"holdfast/internal/frontier"
 	"holdfast/internal/lab"
 )
@@ -177,5 +178,45 @@ func TestEverythingKilledAtOnceGoesOn(t *testing.T) {
 	s.ok(err)
 	if info.Counts.Open() != 0 {
 		t.Errorf("counts %+v", info.Counts)
+	}
+}
+
+// TestATerminatedURLIsBuriedAndItsLeaseComesBack: terminating runs no code of
+// ours, so the sweeper ends the URL and the reaper takes the lease.
+func TestATerminatedURLIsBuriedAndItsLeaseComesBack(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it waits for a lease to expire and for the sweeper")
+	}
+	s := newStack(t, 4*time.Minute)
+	s.proxies(2, 4)
+	site := s.site(lab.SiteOptions{})
+	w := s.worker("w1")
+	victim := site.URL("/slow/victim?ms=8000")
+	run := s.start(spec("buried"), []string{site.URL("/ok/1"), victim, site.URL("/ok/2")})
+	s.until("the page is asked", func() bool { return site.Count("/slow/victim?ms=8000") == 1 })
+	entry, err := frontier.NewEntry(crawl.Request{URL: victim}, 0, "")
+	s.ok(err)
+	task := crawl.Task{Campaign: run.Campaign, Run: run.Run, ID: entry.ID}
+	s.ok(s.temporal.TerminateWorkflow(s.ctx, task.WorkflowID(), "", "the test's doing"))
+	terminated := time.Now()
+	if c := s.finished(run); c.Completed != 2 || c.Failed != 1 {
+		t.Errorf("counts %+v, want 2 completed and 1 failed", c)
+	}
+	t.Logf("the run ended %v after the termination", time.Since(terminated).Round(time.Millisecond))
+	s.leasesComeBack()
+	s.noneOpen(run)
+	records := s.records(run)
+	if len(records) != 3 {
+		t.Errorf("%d records, want 3", len(records))
+	}
+	if r := records[victim]; r.State != crawl.Failed || r.Reason == nil || *r.Reason != crawl.ReasonTerminated {
+		t.Errorf("the terminated URL's record: %+v", r)
+	}
+	if n := site.Count("/slow/victim?ms=8000"); n != 1 {
+		t.Errorf("it was asked %d times", n)
+	}
+	if code := w.stop(60 * time.Second); code != 0 {
+		t.Errorf("the worker ends with %d", code)
 	}
 }

@@ -55,6 +55,17 @@ func (e Entry) Allowed(pathAndQuery string) bool {
 	return false
 }
 
+// Size returns about how much memory e takes, in bytes.
+func (e Entry) Size() int {
+	n := 128
+	if e.Rules != nil {
+		for _, r := range e.Rules.rules {
+			n += len(r.pattern) + 24
+		}
+	}
+	return n
+}
+
 // CrawlDelay returns the crawl-delay, false if there is none.
 func (e Entry) CrawlDelay() (time.Duration, bool) {
 	if e.Rules == nil {

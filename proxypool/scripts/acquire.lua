@@ -5,8 +5,10 @@
 --   no limit), 7 mode (proxy, direct, settle), 8 ttl ms, 9 highest fence the
 --   client has seen, 10 seed, 11 grace ms of a turn, 12 tombstones' keep ms,
 --   13 patience ms, 14 wait ms when there is no proxy, 15 region,
---   16 schemes (",http,socks5," or empty), 17 tags ("a,b"), 18… ids to avoid
--- Output: {"grant", fence, proxy, its config, host, "1" if it was another's before, else "0"}
+--   16 schemes (",http,socks5," or empty), 17 tags ("a,b"), 18 dearest tier,
+--   19 session or empty, 20 ms that a session is kept, 21… ids to avoid
+-- Output: {"grant", fence, proxy, its config, host, "1" if it was another's before
+--     else "0", ms to the deadline}
 --   {"wait", ms, why, "1" if the lease is open all the same (taken over from another holder), else "0"}
 --   {"ended", "1" or "0", outcome, "1" if this settle ended it, else "0", "1" if it was open until then, else "0"}
 -- Invariant: the same lease and holder get the same grant however often this
@@ -24,18 +26,13 @@ local function ended(fresh, open)
   return { 'ended', '0', '', fresh and '1' or '0', open and '1' or '0' }
 end
 
-local function grant(l)
-  local config = ''
-  if l.proxy ~= '' then config = redis.call('HGET', CONFIG, l.proxy) or '' end
-  return { 'grant', tostring(l.fence), l.proxy, config, l.host, tostring(l.again) }
-end
-
 reap_due(3)
-local chore = seed % 4
-if chore == 0 then tombs_trim(4, num(ARGV[12]))
-elseif chore == 1 then turns_forget(4, grace)
-elseif chore == 2 then pairs_forget(2)
-else hosts_forget(2) end
+local chore = seed % 8
+if chore % 2 == 0 then tombs_trim(4, num(ARGV[12]))
+elseif chore == 1 then turns_forget(8, grace)
+elseif chore == 3 then pairs_forget(4)
+elseif chore == 5 then sessions_forget(4)
+else hosts_forget(4) end
 
 local l = lease_get(id)
 if l and l.deadline <= now then
@@ -62,13 +59,13 @@ end
 if l then
   if redis.call('HEXISTS', OUTCOMES, id) == 1 then return ended() end
   if l.holder == holder and l.granted > 0 then
-    l.deadline = now + ttl
+    lease_extend(l, ttl)
     lease_put(l)
-    return grant(l)
+    return lease_reply(l)
   end
 end
 
-local meta = redis.call('HMGET', META, 'fence', 'gate')
+local meta = redis.call('HMGET', META, 'fence', 'gate', 'suspects')
 if seen > num(meta[1]) then
   -- This Redis has lost grants that somebody saw: whatever they hold must run
   -- out before anything is granted again.
@@ -83,7 +80,7 @@ if l and l.holder ~= holder then
   l.holder, l.host, l.granted, l.again = holder, '', 0, 1
 end
 if l then
-  l.deadline = now + ttl
+  lease_extend(l, ttl)
   lease_put(l)
 end
 
@@ -105,14 +102,21 @@ if l then
     if p.ready > now then after, why = p.ready - now, 'proxies_busy' end
   end
 elseif mode ~= 'direct' then
-  local avoid = {}
-  for i = 18, #ARGV do avoid[ARGV[i]] = true end
-  local picked
-  picked, after, why = pick({
-    seed = seed, ttl = ttl, patience = num(ARGV[13]), none = num(ARGV[14]), region = ARGV[15],
-    schemes = ARGV[16], tags = ARGV[17], avoid = avoid, host = host,
+  local avoid, state = {}, (seed + now) % 2147483646 + 1
+  for i = 21, #ARGV do avoid[ARGV[i]] = true end
+  local function draw(n)
+    state = (state * 16807) % 2147483647
+    return math.floor(state / 2147483647 * n)
+  end
+  -- The first of neighbouring seeds lie close together.
+  draw(1)
+  draw(1)
+  p, after, why = pick({
+    ttl = ttl, patience = num(ARGV[13]), none = num(ARGV[14]), region = ARGV[15], schemes = ARGV[16], tags = ARGV[17],
+    tier = num(ARGV[18]), session = ARGV[19], avoid = avoid, host = host, suspects = num(meta[3]) + SUSPECT_KEEP > now,
+    draw = draw,
   })
-  if picked then p, after = proxy_get(picked), 0 end
+  if p then after = 0 end
 end
 if after > 0 then
   if r then turn_keep(h, key, r, after) end
@@ -123,7 +127,7 @@ end
 turn_take(h, key, r, interval)
 host_put(h)
 local fresh = not l
-if fresh then l = { id = id, abort = 0, proxy = '', holder = holder, again = 0 } end
+if fresh then l = { id = id, abort = 0, proxy = '', holder = holder, again = 0, till = 0 } end
 l.fence = redis.call('HINCRBY', META, 'fence', 1)
 if p then
   if fresh then p.inuse = p.inuse + 1 end
@@ -132,8 +136,13 @@ if p then
   if p.reuse > 0 then p.ready = nowc + p.reuse end
   proxy_put(p)
   l.proxy = p.id
+  if fresh then
+    l.till = p.expires
+    if ARGV[19] ~= '' then session_keep(ARGV[19], p.id, num(ARGV[20])) end
+  end
 end
-l.host, l.granted, l.deadline = host, now, now + ttl
+l.host, l.granted = host, now
+lease_extend(l, ttl)
 lease_put(l)
 if fresh then redis.call('RPUSH', DEADLINES, l.deadline .. ' ' .. id) end
-return grant(l)
+return lease_reply(l)

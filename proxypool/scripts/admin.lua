@@ -17,7 +17,7 @@ for _, p in ipairs(all) do
   elseif op == 'drain' and p.st ~= 'd' then
     proxy_state(p, 'd', 'operator')
   elseif op == 'restore' then
-    p.row, p.cool, p.urow, p.uhost, p.uhosts = 0, 0, 0, '', 0
+    proxy_fresh(p)
     proxy_state(p, 'a', '')
   elseif op == 'remove' and p.st ~= 'x' then
     proxy_state(p, 'x', 'operator')

@@ -1,7 +1,8 @@
 -- hop: move a lease to another host, for a redirect.
 --
 -- ARGV: 1 lease, 2 fence, 3 claimant, 4 host, 5 interval ms, 6 concurrency, 7 ttl ms, 8 grace ms of a turn
--- Output: {"grant", fence, proxy, its config, host, again} | {"wait", ms, why, "1"} | {"stale"}
+-- Output: {"grant", fence, proxy, its config, host, again, ms to the deadline} |
+--   {"wait", ms, why, "1"} | {"stale"}
 -- Invariant: the new host's turn is charged once, the old host's slot freed once;
 --   after a wait the lease is where it was, and its deadline is extended.
 
@@ -9,7 +10,7 @@ local l = lease_get(ARGV[1])
 if not l or l.fence ~= num(ARGV[2]) or l.deadline <= now or l.granted == 0 then return { 'stale' } end
 local host, interval = ARGV[4], num(ARGV[5])
 local key = host .. ' ' .. ARGV[3]
-l.deadline = now + num(ARGV[7])
+lease_extend(l, num(ARGV[7]))
 
 if l.host ~= host then
   local h = host_get(host)
@@ -35,6 +36,4 @@ if l.host ~= host then
   l.host = host
 end
 lease_put(l)
-local config = ''
-if l.proxy ~= '' then config = redis.call('HGET', CONFIG, l.proxy) or '' end
-return { 'grant', tostring(l.fence), l.proxy, config, l.host, tostring(l.again) }
+return lease_reply(l)

@@ -1,6 +1,6 @@
 -- lib_base: the keys, the clock and the packing that every script shares.
 --
--- KEYS: always all sixteen, in this order (keys.go builds them).
+-- KEYS: always all eighteen, in this order (keys.go builds them).
 -- Times are milliseconds of Redis' own clock. Packed values are fields that
 -- each end in '|'; new fields are added at the end, so that old values still read.
 
@@ -8,6 +8,7 @@ local META, LEASES, TOMBS, OUTCOMES = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local DEADLINES, TOMBQ, HOSTS, HOSTQ = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local TURNS, TURNQ, PROXIES, CONFIG = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local INDEX, PAIRS, PAIRQ, IDENTS = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
+local SESSIONS, SESSQ = KEYS[17], KEYS[18]
 
 local clock = redis.call('TIME')
 local micros = tonumber(clock[2])

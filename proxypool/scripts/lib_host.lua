@@ -1,6 +1,6 @@
 -- lib_host: a host's slot and the turns reserved there.
 --
--- HOSTS[host] = tat|next|last|nb|shift|open|res|line|
+-- HOSTS[host] = tat|next|last|nb|shift|open|res|line|seen|
 --   tat    the first turn that nobody has reserved
 --   next   the earliest grant after the last one; last: that one
 --   nb     not before: the host is closed until then
@@ -8,6 +8,7 @@
 --   open   leases open at the host; res: turns reserved
 --   line   the end of the line of those who came for their turn but found
 --          another's grant too close
+--   seen   the latest outcome of the last few proxies here (lib_verdict.lua)
 -- TURNS[host .. ' ' .. claimant] = base|stamp|inline|busy|   turn = base + shift
 -- TURNQ entries: "look stamp host claimant"; HOSTQ entries: "look host"
 --
@@ -17,17 +18,17 @@
 local function host_get(host)
   local s = redis.call('HGET', HOSTS, host)
   if not s then
-    return { tat = 0, next = 0, last = 0, nb = 0, shift = 0, open = 0, res = 0, line = 0, host = host, new = true }
+    return { tat = 0, next = 0, last = 0, nb = 0, shift = 0, open = 0, res = 0, line = 0, seen = '', host = host, new = true }
   end
   local f = split(s)
   return {
     tat = num(f[1]), next = num(f[2]), last = num(f[3]), nb = num(f[4]), shift = num(f[5]),
-    open = num(f[6]), res = num(f[7]), line = num(f[8]), host = host,
+    open = num(f[6]), res = num(f[7]), line = num(f[8]), seen = f[9] or '', host = host,
   }
 end
 
 local function host_put(h)
-  redis.call('HSET', HOSTS, h.host, table.concat({ h.tat, h.next, h.last, h.nb, h.shift, h.open, h.res, h.line, '' }, '|'))
+  redis.call('HSET', HOSTS, h.host, table.concat({ h.tat, h.next, h.last, h.nb, h.shift, h.open, h.res, h.line, h.seen, '' }, '|'))
   if h.new then
     redis.call('RPUSH', HOSTQ, (now + 60000) .. ' ' .. h.host)
     h.new = false

@@ -1,13 +1,19 @@
 -- lib_index: which proxies can be drawn, by tag and region, in O(1).
 --
--- INDEX holds, for each set ('*', 't:TAG', 'r:REGION'), its members under
--- running numbers: n|SET = count, SET|i = id, at|SET|id = i. Only active
--- proxies are members. Removing swaps the last one into the gap.
+-- INDEX holds, for each set ('*', 't:TAG', 'r:REGION'; of tier k above 0 with
+-- '@k' behind), its members under running numbers: n|SET = count, SET|i = id,
+-- at|SET|id = i. Only active proxies are members. Removing swaps the last one
+-- into the gap.
+
+local function tiered(set, tier)
+  if tier == 0 then return set end
+  return set .. '@' .. tier
+end
 
 local function index_sets(p)
-  local sets = { '*' }
-  for tag in string.gmatch(p.tags, '[^,]+') do sets[#sets + 1] = 't:' .. tag end
-  if p.region ~= '' then sets[#sets + 1] = 'r:' .. p.region end
+  local sets = { tiered('*', p.tier) }
+  for tag in string.gmatch(p.tags, '[^,]+') do sets[#sets + 1] = tiered('t:' .. tag, p.tier) end
+  if p.region ~= '' then sets[#sets + 1] = tiered('r:' .. p.region, p.tier) end
   return sets
 end
 

@@ -1,56 +1,101 @@
 -- lib_pick: the choice of a proxy.
 --
--- A few members of the smallest set that the selector names are drawn; of those
--- that can be leased now the one wins whose idle time, weighted by its health squared, is
--- the longest: equal ones take turns, an ill one is asked less often. If none of
--- the draw will do, up to SCAN members are looked through from a drawn start.
+-- Tier by tier, the cheapest first: a few members of the smallest set that the
+-- selector names are drawn; of those that can be leased now one is drawn by
+-- weight: score squared, free share, time since its last grant, speed. If none of
+-- the draw will do, up to SCAN members are looked through from a drawn start. A
+-- dearer tier is asked if the cheaper ones have no first choice that is free or
+-- expected soon. One acquire in PROBE prefers a proxy that is back from cooling or
+-- rated below POOR, so that it is decided upon: no more than one lease in PROBE is
+-- spent so.
 
-local SAMPLE, CHUNK, SCAN, POLL, IDLE_CAP = 6, 32, 256, 500, 3600000
+local SAMPLE, CHUNK, SCAN, POLL, IDLE_CAP, PROBE, POOR = 6, 32, 256, 500, 60000, 8, 400
+local STICKY_COOL = 120000
 
-local function pick(q)
-  local state = q.seed
-  local function draw(n)
-    state = (state * 16807) % 2147483647
-    return state % n
+-- fits reports whether a proxy is one that the selector names.
+local function fits(q, p)
+  if p.st ~= 'a' or p.tier > q.tier then return false end
+  if p.expires > 0 and p.expires < now + q.ttl then return false end
+  if q.region ~= '' and p.region ~= q.region then return false end
+  if q.schemes ~= '' and not string.find(q.schemes, ',' .. p.scheme .. ',', 1, true) then return false end
+  for tag in string.gmatch(q.tags, '[^,]+') do
+    if not string.find(p.tags, ',' .. tag .. ',', 1, true) then return false end
   end
+  return true
+end
 
-  local sets, filter = {}, {}
-  for tag in string.gmatch(q.tags, '[^,]+') do sets[#sets + 1] = 't:' .. tag end
-  if q.region ~= '' then sets[#sets + 1] = 'r:' .. q.region end
-  if #sets == 0 then sets[1] = '*' end
-  local fields = {}
-  for i, set in ipairs(sets) do fields[i] = 'n|' .. set end
-  local counts = redis.call('HMGET', INDEX, unpack(fields))
-  local set, n
-  for i, name in ipairs(sets) do
-    local c = num(counts[i])
-    if not n or c < n then set, n = name, c end
+local function poll(q) return POLL / 2 + q.draw(POLL) end
+
+-- sticky answers the proxy that the session has, or how long until it is free, or
+-- nothing: then the session moves on. It does so when its proxy is not active any
+-- more or cools for longer than STICKY_COOL, or the host refuses the pair.
+local function sticky(q)
+  local s = redis.call('HGET', SESSIONS, q.session)
+  if not s then return nil end
+  local f = split(s)
+  if num(f[2]) <= now then return nil end
+  local p = proxy_get(f[1])
+  if not p or not fits(q, p) or p.cool - now > STICKY_COOL then return nil end
+  local pair = redis.call('HGET', PAIRS, p.id .. ' ' .. q.host)
+  if pair then
+    f = split(pair)
+    if f[2] == 'h' and num(f[1]) > now then return nil end
   end
-  local filtered = #sets > 1 or q.schemes ~= ''
-  if n == 0 then return nil, q.none, 'no_proxy' end
+  local max, at = p.max, math.max(p.ready, p.cool)
+  if p.row > 0 or q.suspects and p.cred ~= '' and suspects({ 'c|' .. p.cred })[1] >= p.proven then max = 1 end
+  if p.inuse >= max then return nil, poll(q) end
+  if at > now then return nil, at - now end
+  return p
+end
 
-  -- first: proxies that are not second choice; second: avoided or throttled here.
-  local best, score, ties = {}, {}, {}
-  local soon, busy = {}, {}
-  local young, found = false, false
+local function session_keep(session, id, ttl)
+  local new = redis.call('HSET', SESSIONS, session, id .. '|' .. (now + ttl) .. '|')
+  if new == 1 then redis.call('RPUSH', SESSQ, (now + ttl) .. ' ' .. session) end
+end
 
-  local function consider(id, s, pair)
-    local st, inuse, max, ready, cool, expires, last, row, ok, bad =
-      string.match(s, '^(%a)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|')
+local function sessions_forget(k)
+  return rotate(SESSQ, k, function(session)
+    local s = redis.call('HGET', SESSIONS, session)
+    if not s then return nil end
+    local till = num(split(s)[2])
+    if till > now then return till end
+    redis.call('HDEL', SESSIONS, session)
+    return nil
+  end)
+end
+
+-- weigh is how much of a claim a free proxy has, and its score by now. The one
+-- stored is of its last sample: it moves to the day's as the newer windows run
+-- out, and after a day to what is thought of a new one.
+local function weigh(inuse, max, last, score, day, latency)
+  local idle = math.max(now - last, 0)
+  if idle > 86400000 then score = PRIOR * 1000
+  elseif idle > 600000 then
+    local old = math.min(idle / 3600000, 1)
+    score = score * (1 - old) + day * old
+  end
+  local speed = 1
+  if latency > 1000 then speed = math.max(1000 / latency, 0.25) end
+  return (score / 1000) ^ 2 * (1 - inuse / max) * (math.min(idle, IDLE_CAP) + 1) * speed, score
+end
+
+-- pick_tier looks for a proxy in one set. It answers what it found: best and
+-- soon by rank (1: first choice; 2: avoided, or second choice here).
+local function pick_tier(q, set, n)
+  local t = { best = {}, total = {}, soon = {}, complete = n <= SCAN }
+  local asked = {}
+
+  local function consider(id, s, pair, suspect)
+    local st, inuse, max, ready, cool, expires, last, row, score, day, proven, gateway, _, latency = string.match(s,
+      '^(%a)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d)|([^|]*)|(%d+)|')
     if st ~= 'a' then return end
     expires = num(expires)
     if expires > 0 and expires < now + q.ttl then return end
-    if filtered then
-      local f = split(s)
-      if q.schemes ~= '' and not string.find(q.schemes, ',' .. f[21] .. ',', 1, true) then return end
-      if q.region ~= '' and f[22] ~= q.region then return end
-      for tag in string.gmatch(q.tags, '[^,]+') do
-        if not string.find(f[23], ',' .. tag .. ',', 1, true) then return end
-      end
-    end
-    found = true
+    if q.filtered and not fits(q, proxy_parse(id, s)) then return end
+    t.found = true
     local at, rank = math.max(num(ready), num(cool)), 1
-    if q.avoid[id] then rank = 2 end
+    -- Of a gateway each lease is another way out.
+    if q.avoid[id] and gateway == '0' then rank = 2 end
     if pair then
       local till, kind = string.match(pair, '^(%d+)|(%a)|')
       till = num(till)
@@ -60,31 +105,28 @@ local function pick(q)
       end
     end
     inuse, max, row, last = num(inuse), num(max), num(row), num(last)
-    if row > 0 then max = 1 end -- on probation: one lease at a time decides
+    -- On probation, or under suspicion: one lease at a time decides.
+    if row > 0 or suspect and suspect > 0 and suspect >= num(proven) then max = 1 end
     if inuse >= max then
-      busy[rank] = true
-      if rank == 1 and at <= now + q.patience and now - last < q.patience then young = true end
+      t.busy = true
+      if rank == 1 and at <= now + q.patience and now - last < q.patience then t.young = true end
       return
     end
     if at > now then
-      if not soon[rank] or at < soon[rank] then soon[rank] = at end
+      if not t.soon[rank] or at < t.soon[rank] then t.soon[rank] = at end
       return
     end
-    ok, bad = num(ok), num(bad)
-    local health = (ok + 2) / (ok + bad + 2)
-    local sc = (math.min(now - last, IDLE_CAP) + 1) * health * health
-    if not score[rank] or sc > score[rank] then
-      best[rank], score[rank], ties[rank] = id, sc, 1
-    elseif sc == score[rank] and id ~= best[rank] then
-      ties[rank] = ties[rank] + 1
-      if draw(ties[rank]) == 0 then best[rank] = id end
-    end
+    local w, rated = weigh(inuse, max, last, num(score), num(day), num(latency))
+    if q.probe and (row > 0 or rated < POOR) then w = w * 1e6 end
+    t.total[rank] = (t.total[rank] or 0) + w
+    if q.draw(1000000) * t.total[rank] < w * 1000000 or not t.best[rank] then t.best[rank] = { id, s } end
   end
 
   local function look(places)
     local ids, keys = {}, {}
     for _, id in ipairs(redis.call('HMGET', INDEX, unpack(places))) do
-      if id then
+      if id and not asked[id] then
+        asked[id] = true
         ids[#ids + 1] = id
         keys[#keys + 1] = id .. ' ' .. q.host
       end
@@ -92,20 +134,25 @@ local function pick(q)
     if #ids == 0 then return end
     local states = redis.call('HMGET', PROXIES, unpack(ids))
     local pairs_ = redis.call('HMGET', PAIRS, unpack(keys))
+    local since = {}
+    if q.suspects then
+      local creds = {}
+      for i = 1, #ids do creds[i] = 'c|' .. (states[i] and split(states[i])[13] or '') end
+      since = suspects(creds)
+    end
     for i, id in ipairs(ids) do
-      if states[i] then consider(id, states[i], pairs_[i]) end
+      if states[i] then consider(id, states[i], pairs_[i], since[i]) end
     end
   end
 
-  local complete = n <= SCAN
   if n > SAMPLE then
     local places = {}
-    for i = 1, SAMPLE do places[i] = set .. '|' .. (draw(n) + 1) end
+    for i = 1, SAMPLE do places[i] = set .. '|' .. (q.draw(n) + 1) end
     look(places)
   end
-  if not best[1] then
-    local start, left = draw(n), math.min(n, SCAN)
-    while left > 0 and not best[1] do
+  if not t.best[1] then
+    local start, left = q.draw(n), math.min(n, SCAN)
+    while left > 0 and not t.best[1] do
       local places = {}
       for i = 1, math.min(left, CHUNK) do
         places[i] = set .. '|' .. (start % n + 1)
@@ -115,17 +162,56 @@ local function pick(q)
       look(places)
     end
   end
+  return t
+end
 
-  if best[1] then return best[1] end
-  local patient = young or (soon[1] and soon[1] <= now + q.patience)
-  if best[2] and not patient then return best[2] end
+local function earlier(a, b)
+  if not a or b and b < a then return b end
+  return a
+end
+
+-- pick answers a proxy, or nil, ms to wait and why.
+local function pick(q)
+  if q.session ~= '' then
+    local p, after = sticky(q)
+    if p then return p end
+    if after then return nil, after, 'proxies_busy' end
+  end
+  q.probe = q.draw(PROBE) == 0
+
+  local sets, fields = {}, {}
+  for tag in string.gmatch(q.tags, '[^,]+') do sets[#sets + 1] = 't:' .. tag end
+  if q.region ~= '' then sets[#sets + 1] = 'r:' .. q.region end
+  if #sets == 0 then sets[1] = '*' end
+  q.filtered = #sets > 1 or q.schemes ~= ''
+  for tier = 0, q.tier do
+    for _, set in ipairs(sets) do fields[#fields + 1] = 'n|' .. tiered(set, tier) end
+  end
+  local counts = redis.call('HMGET', INDEX, unpack(fields))
+
+  local second, soon, busy, found, complete = nil, nil, false, false, true
+  for tier = 0, q.tier do
+    local set, n
+    for i, name in ipairs(sets) do
+      local c = num(counts[tier * #sets + i])
+      if not n or c < n then set, n = tiered(name, tier), c end
+    end
+    if n > 0 then
+      local t = pick_tier(q, set, n)
+      if t.best[1] then return proxy_parse(t.best[1][1], t.best[1][2]) end
+      second = second or t.best[2]
+      soon = earlier(earlier(soon, t.soon[1]), t.soon[2])
+      busy, found, complete = busy or t.busy, found or t.found, complete and t.complete
+      if t.young or t.soon[1] and t.soon[1] <= now + q.patience then
+        second = nil
+        break
+      end
+    end
+  end
+  if second then return proxy_parse(second[1], second[2]) end
   if not found and complete then return nil, q.none, 'no_proxy' end
   local after
-  if soon[1] then after = soon[1] - now end
-  if soon[2] and (not after or soon[2] - now < after) then after = soon[2] - now end
-  if busy[1] or busy[2] or not complete or not after then
-    local poll = POLL / 2 + draw(POLL)
-    if not after or poll < after then after = poll end
-  end
+  if soon then after = soon - now end
+  if busy or not complete or not after then after = earlier(after, poll(q)) end
   return nil, after, 'proxies_busy'
 end

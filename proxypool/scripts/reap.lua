@@ -24,5 +24,6 @@ end
 tombs_trim(k, num(ARGV[2]))
 turns_forget(k, num(ARGV[3]))
 pairs_forget(k)
+sessions_forget(k)
 hosts_forget(k)
 return { tostring(reaped), tostring(#entries) }

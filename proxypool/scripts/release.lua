@@ -9,9 +9,8 @@ local l = lease_get(ARGV[1])
 local first = '0'
 if l then
   first = '1'
-  lease_end(l, 'released', function(p)
-    proxy_sample(p, ARGV[2], ARGV[4], num(ARGV[5]), l.host, l.granted)
-    if l.host ~= '' then pair_sample(p.id, l.host, ARGV[3]) end
+  lease_end(l, 'released', function(p, h)
+    learn(p, h, { proxy = ARGV[2], pair = ARGV[3], reason = ARGV[4], latency = num(ARGV[5]), granted = l.granted })
   end)
 elseif redis.call('HEXISTS', TOMBS, ARGV[1]) == 0 then
   tomb_put(ARGV[1], 0, 'unknown')

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -63,6 +64,7 @@ type Host struct {
 	acts    *activities.Activities
 	pool    *proxypool.Pool
 	workers []worker.Worker
+	fatal   chan error
 }
 
 // New checks the configuration and the registered sink, and prepares the workers.
@@ -75,6 +77,9 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.Grace <= 0 {
 		cfg.Grace = DefaultGrace
 	}
+	if cfg.Queue == workflows.TaskQueue || cfg.Queue == workflows.ControlQueue {
+		return nil, fmt.Errorf("%w: %s", ErrQueue, cfg.Queue)
+	}
 	store := frontier.New(cfg.Redis, frontier.Options{})
 	if err := CheckSink(ctx, cfg.Redis, cfg.SinkURL); err != nil {
 		return nil, err
@@ -86,7 +91,7 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 	if registered != cfg.SinkURL {
 		return nil, &SinkError{Registered: registered, Wanted: cfg.SinkURL}
 	}
-	h := &Host{cfg: cfg, pool: proxypool.New(cfg.Redis, proxypool.Options{})}
+	h := &Host{cfg: cfg, fatal: make(chan error, 1), pool: proxypool.New(cfg.Redis, proxypool.Options{})}
 	h.acts = activities.New(activities.Config{
 		Pool: h.pool, Frontier: store, Sink: cfg.Sink, Exchange: fetch.New(fetch.Options{}),
 		Redis: cfg.Redis, Temporal: cfg.Temporal, Namespace: cfg.Namespace,
@@ -109,11 +114,60 @@ func CheckSink(ctx context.Context, rdb redis.UniversalClient, url string) error
 	return nil
 }
 
+// ErrQueue refuses Holdfast's own queues to a fetch worker: it would take steps
+// that it cannot do.
+var ErrQueue = errors.New("host: a fetch queue needs a name of its own")
+
 // SinkError says that another results store is registered.
 type SinkError struct{ Registered, Wanted string }
 
 func (e *SinkError) Error() string {
 	return fmt.Sprintf("results are registered as %s, this worker would write to %s", e.Registered, e.Wanted)
+}
+
+// service is what one task queue's worker does.
+type service struct {
+	queue      string
+	workflows  map[string]any
+	activities []string
+}
+
+// services returns what a host serves: the URL and control queues, or one fetch
+// queue alone.
+func services(fetchQueue string) []service {
+	if fetchQueue != "" {
+		return []service{{queue: fetchQueue, activities: []string{workflows.ActivityFetch}}}
+	}
+	return []service{
+		{
+			queue:      workflows.TaskQueue,
+			workflows:  map[string]any{workflows.URLWorkflow: workflows.URL},
+			activities: []string{workflows.ActivityFetch, workflows.ActivityFinish, workflows.ActivityAbort},
+		},
+		{
+			queue:      workflows.ControlQueue,
+			workflows:  map[string]any{workflows.CampaignWorkflow: workflows.Campaign},
+			activities: []string{workflows.ActivityFeed, workflows.ActivityDrain, workflows.ActivityFinalize},
+		},
+	}
+}
+
+// build makes the workers. A fetch holds a workflow-task slot and a local-activity
+// slot, so both have the same number; campaigns have a queue and slots of their own.
+func (h *Host) build() []worker.Worker {
+	named := h.acts.Named()
+	var workers []worker.Worker
+	for _, s := range services(h.cfg.Queue) {
+		w := worker.New(h.cfg.Temporal, s.queue, h.options(s))
+		for name, run := range s.workflows {
+			w.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: name})
+		}
+		for _, name := range s.activities {
+			w.RegisterActivityWithOptions(named[name], activity.RegisterOptions{Name: name})
+		}
+		workers = append(workers, w)
+	}
+	return workers
 }
 
 // WorkerOptions are those of the worker that takes URLs, but for its grace.
@@ -128,47 +182,42 @@ func WorkerOptions(identity string, slots int) worker.Options {
 	}
 }
 
-// build makes the workers. A fetch holds a workflow-task slot and a local-activity
-// slot, so both have the same number; campaigns have a queue and slots of their own.
-func (h *Host) build() []worker.Worker {
-	options := WorkerOptions(h.cfg.Worker, h.cfg.Slots)
-	options.WorkerStopTimeout = h.cfg.Grace
-	if h.cfg.Queue != "" {
-		options.DisableWorkflowWorker = true
-		w := worker.New(h.cfg.Temporal, h.cfg.Queue, options)
-		h.register(w, workflows.ActivityFetch)
-		return []worker.Worker{w}
+func (h *Host) options(s service) worker.Options {
+	o := WorkerOptions(h.cfg.Worker, h.cfg.Slots)
+	o.WorkerStopTimeout = h.cfg.Grace
+	o.DisableWorkflowWorker = len(s.workflows) == 0
+	o.OnFatalError = h.fail
+	if s.queue == workflows.ControlQueue {
+		// A feeder's heartbeats have to reach the server well within their timeout.
+		o.MaxHeartbeatThrottleInterval = 3 * time.Second
+		o.MaxConcurrentWorkflowTaskExecutionSize = 32
+		o.MaxConcurrentLocalActivityExecutionSize = 32
+		o.MaxConcurrentActivityExecutionSize = 64
 	}
-	urls := worker.New(h.cfg.Temporal, workflows.TaskQueue, options)
-	urls.RegisterWorkflowWithOptions(workflows.URL, workflow.RegisterOptions{Name: workflows.URLWorkflow})
-	h.register(urls, workflows.ActivityFetch, workflows.ActivityFinish, workflows.ActivityAbort)
-
-	// A feeder's heartbeats have to reach the server well within their timeout.
-	options.MaxHeartbeatThrottleInterval = 3 * time.Second
-	options.MaxConcurrentWorkflowTaskExecutionSize = 32
-	options.MaxConcurrentLocalActivityExecutionSize = 32
-	options.MaxConcurrentActivityExecutionSize = 64
-	control := worker.New(h.cfg.Temporal, workflows.ControlQueue, options)
-	control.RegisterWorkflowWithOptions(workflows.Campaign, workflow.RegisterOptions{Name: workflows.CampaignWorkflow})
-	h.register(control, workflows.ActivityFeed, workflows.ActivityDrain, workflows.ActivityFinalize)
-	return []worker.Worker{urls, control}
+	return o
 }
 
-func (h *Host) register(w worker.Worker, names ...string) {
-	named := h.acts.Named()
-	for _, name := range names {
-		w.RegisterActivityWithOptions(named[name], activity.RegisterOptions{Name: name})
+// fail notes that a worker has stopped by itself: its namespace is gone, or its
+// credentials are.
+func (h *Host) fail(err error) {
+	select {
+	case h.fatal <- err:
+	default:
 	}
 }
 
 // Run works until ctx ends, then drains: no new lease is taken, fetches under way
 // may end, those still there shortly before the grace is over are handed on.
+//
+// It returns early, with the error, when a worker cannot go on.
 func (h *Host) Run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var group sync.WaitGroup
+	for _, work := range []func(context.Context){h.watchRuns, h.reap, h.reconcile, h.settleRecords} {
+		group.Go(func() { work(background) })
+	}
+	defer group.Wait() // Redis and the sink are the caller's to close
 	defer stop()
-	go h.watchRuns(background)
-	go h.reap(background)
-	go h.reconcile(background)
 	for i, w := range h.workers {
 		if err := w.Start(); err != nil {
 			for _, started := range h.workers[:i] {
@@ -177,9 +226,14 @@ func (h *Host) Run(ctx context.Context) error {
 			return fmt.Errorf("start worker: %w", err)
 		}
 	}
-	<-ctx.Done()
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-h.fatal:
+		err = fmt.Errorf("run worker: %w", err)
+	}
 	h.drain()
-	return nil
+	return err
 }
 
 func (h *Host) drain() {
@@ -203,6 +257,7 @@ const (
 	watchEvery     = time.Second
 	reapEvery      = 5 * time.Second
 	reconcileEvery = 2 * time.Minute
+	settleEvery    = 10 * time.Second
 )
 
 // watchRuns ends the fetches of canceled campaigns within a second.
@@ -236,6 +291,15 @@ func (h *Host) reconcile(ctx context.Context) {
 		}
 		if n > 0 {
 			h.cfg.Log.Warn("repaired the pool's index", zap.Int("leases", n))
+		}
+	})
+}
+
+// settleRecords drops lines of this worker whose record another one confirmed.
+func (h *Host) settleRecords(ctx context.Context) {
+	every(ctx, settleEvery, func() {
+		if err := h.acts.SettleRecords(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			h.cfg.Log.Warn("settle records", zap.Error(err))
 		}
 	})
 }
