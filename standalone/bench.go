@@ -52,6 +52,9 @@ func (p *program) benchCommand() *cobra.Command {
 			if o.Faults < 0 || o.Faults > 1 || o.Latency < 0 {
 				return &cli.Failure{Code: "usage", Exit: cli.ExitUsage, Message: "--faults or --latency is out of range", Hint: "--faults is a share between 0 and 1, --latency is not negative"}
 			}
+			if !bench.AreShapes(o.Shapes) {
+				return &cli.Failure{Code: "usage", Exit: cli.ExitUsage, Message: "--shapes names one that is not there", Hint: "give some of floor, product and naive, separated by commas"}
+			}
 			return p.bench(ctx, o, under)
 		}),
 	}
@@ -63,9 +66,9 @@ func (p *program) benchCommand() *cobra.Command {
 	fs.DurationVar(&o.Latency, "latency", 0, "how long the site thinks before each good page")
 	fs.Float64Var(&o.Faults, "faults", 0, "share of URLs, 0 to 1, that fail once (503, cut, reset); the floor has none")
 	fs.StringVar(&under, "under", "", "make the temporary folder for data and results in this one: the disk that is measured (default TMPDIR)")
-	fs.StringVar(&o.Only, "only", "", "run one shape: floor, product or naive")
+	fs.StringSliceVar(&o.Shapes, "shapes", []string{bench.Floor, bench.Product, bench.Naive}, "shapes to run")
 	fs.StringVar(&o.Profile, "cpuprofile", "", "write CPU profiles to files whose names start so")
-	_, _ = fs.MarkHidden("only"), fs.MarkHidden("cpuprofile")
+	_ = fs.MarkHidden("cpuprofile")
 	return cmd
 }
 

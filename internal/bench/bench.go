@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,7 +90,7 @@ func Run(ctx context.Context, place Place, opts Options) (_ *Report, err error) 
 
 func (b *Bench) shapes() (names []string, shapes []shape) {
 	add := func(name string, make func() shape) {
-		if b.opts.Only == "" || b.opts.Only == name {
+		if slices.Contains(b.opts.Shapes, name) {
 			names, shapes = append(names, name), append(shapes, make())
 		}
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,8 +33,8 @@ type Options struct {
 	// Faults is the share of URLs, 0 to 1, that fail once before their page: a 503,
 	// a page that breaks off, a reset, in turn. The floor has none.
 	Faults float64
-	// Only runs one shape; "" all.
-	Only string
+	// Shapes are those to run. Default: all, in the order of the constants.
+	Shapes []string
 	// Program is the command that runs Serve in a process of its own: the path of
 	// the program and its arguments, to which Serve's are appended. Required.
 	Program []string
@@ -64,6 +65,11 @@ type Place struct {
 // starts eagerly only while less than half of them are taken.
 func SlotsFor(concurrency int) int { return max(256, 2*concurrency+2) }
 
+// AreShapes reports whether all names are those of shapes.
+func AreShapes(names []string) bool {
+	return !slices.ContainsFunc(names, func(s string) bool { return s != Floor && s != Product && s != Naive })
+}
+
 func (o *Options) defaults() error {
 	set := func(v *int, def int) {
 		if *v == 0 {
@@ -74,6 +80,9 @@ func (o *Options) defaults() error {
 	set(&o.Rounds, 3)
 	set(&o.Concurrency, 100)
 	set(&o.Proxies, 8)
+	if len(o.Shapes) == 0 {
+		o.Shapes = []string{Floor, Product, Naive}
+	}
 	if o.Progress == nil {
 		o.Progress = func(string, ...any) {}
 	}
@@ -84,7 +93,7 @@ func (o *Options) defaults() error {
 		return errors.New("bench: the share of faults is between 0 and 1")
 	case o.Latency < 0:
 		return errors.New("bench: the latency is not negative")
-	case o.Only != "" && o.Only != Floor && o.Only != Product && o.Only != Naive:
+	case !AreShapes(o.Shapes):
 		return errors.New("bench: there is no such shape")
 	case len(o.Program) == 0:
 		return errors.New("bench: no program for the site and the proxies")
