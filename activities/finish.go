@@ -26,7 +26,7 @@ func (a *Activities) Finish(ctx context.Context, in workflows.FinishInput) error
 	)
 	if terminal {
 		if record, err = a.record(ctx, in, state); err == nil {
-			file, err = a.write(ctx, record)
+			file, err = a.place(ctx, in.Outcome, record)
 		}
 		if err != nil {
 			// A full disk must not hold the proxy back as well.
@@ -54,6 +54,23 @@ func (a *Activities) releaseOnly(ctx context.Context, in workflows.FinishInput) 
 		_, _ = pipe.Exec(ctx)
 	}
 	return released(ctx)
+}
+
+// place writes the record. Where this process did not make the exchange itself,
+// another may have ended the URL, in a task that was lost or refused: then its
+// line stands, and there is not for a moment a second one.
+func (a *Activities) place(ctx context.Context, o crawl.Outcome, r crawl.Record) (string, error) {
+	if o.Exchanged() && o.Worker == a.Worker {
+		return a.write(ctx, r)
+	}
+	files, err := a.Frontier.RecordFiles(ctx, crawl.RunName(r.Campaign, r.Run), []crawl.RecordKey{r.Key()})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("look up record: %w", err)
+	case len(files) == 1 && files[0] != "":
+		return files[0], nil
+	}
+	return a.write(ctx, r)
 }
 
 // write appends the record, once in this process.

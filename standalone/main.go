@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, env cli.Env) int {
 	root := p.app.Root()
 	root.Short = "Scrape durably with everything in one process; start with: demo"
 	root.PersistentFlags().StringVar(&p.data, "data", p.lookup("HOLDFAST_DATA", "holdfast-data"), "data directory (HOLDFAST_DATA)")
-	root.AddCommand(p.upCommand(), p.crawlCommand(), p.demoCommand())
+	root.AddCommand(p.upCommand(), p.crawlCommand(), p.demoCommand(), p.benchCommand(), benchServeCommand(p))
 	p.root = root
 	return cli.Execute(ctx, root, args, p.env)
 }

@@ -41,8 +41,8 @@ func probe(ctx context.Context, o startOptions) error {
 	return nil
 }
 
-// probeRedis dials once, then pings once. The client's own dial would be tried
-// five times, and each failure written to the terminal.
+// probeRedis dials once, then pings once: the client's own dial would be tried
+// five times.
 func probeRedis(ctx context.Context, opts *redis.Options) error {
 	network := opts.Network
 	if network == "" {

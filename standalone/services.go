@@ -27,6 +27,7 @@ type services struct {
 	temporal client.Client
 	redis    *redis.Client
 	sink     *results.Local
+	log      *zap.Logger
 	logFile  *os.File
 	stopHost context.CancelFunc
 	hostDone chan error
@@ -47,6 +48,8 @@ type startOptions struct {
 	grace, retention time.Duration
 	logLevel         string
 	name             string
+	// openRedis makes the client. Default redis.NewClient.
+	openRedis func(*redis.Options) *redis.Client
 }
 
 // start runs what o asks for. Nothing runs after an error, which is a *cli.Failure
@@ -73,13 +76,14 @@ func start(ctx context.Context, o startOptions) (_ *services, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.connect(ctx, log); err != nil {
+	if err := s.connect(ctx, o, log); err != nil {
 		return nil, err
 	}
+	s.log = log
 	if o.noWorker {
 		return s, nil
 	}
-	return s, s.startHost(ctx, o, log)
+	return s, s.startWorker(ctx, o)
 }
 
 func (s *services) startStack(ctx context.Context, o startOptions) error {
@@ -123,13 +127,18 @@ func (s *services) openLog(data string, level zapcore.Level) (_ *zap.Logger, err
 	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(cfg), zapcore.AddSync(s.logFile), level)), nil
 }
 
-func (s *services) connect(ctx context.Context, log *zap.Logger) error {
+func (s *services) connect(ctx context.Context, o startOptions, log *zap.Logger) error {
 	opts, err := redisOptions(s.at.Redis)
 	if err != nil {
 		return err
 	}
 	opts.PoolSize = 64
-	s.redis = redis.NewClient(opts)
+	opts.ContextTimeoutEnabled = true // a call ends with its context
+	open := redis.NewClient
+	if o.openRedis != nil {
+		open = o.openRedis
+	}
+	s.redis = open(opts)
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if err := s.redis.Ping(ctx).Err(); err != nil {
@@ -144,7 +153,8 @@ func (s *services) connect(ctx context.Context, log *zap.Logger) error {
 	return nil
 }
 
-func (s *services) startHost(ctx context.Context, o startOptions, log *zap.Logger) error {
+// startWorker starts the worker, where start did not.
+func (s *services) startWorker(ctx context.Context, o startOptions) error {
 	dir, err := filepath.Abs(o.results)
 	if err != nil {
 		return fmt.Errorf("find results directory: %w", err)
@@ -159,7 +169,7 @@ func (s *services) startHost(ctx context.Context, o startOptions, log *zap.Logge
 	s.results = dir
 	h, err := host.New(ctx, host.Config{
 		Temporal: s.temporal, Namespace: s.at.Namespace, Redis: s.redis, Sink: s.sink, SinkURL: location.String(),
-		Worker: workerName(), Version: version.Version, Log: log, Slots: o.concurrency, Grace: o.grace,
+		Worker: workerName(), Version: version.Version, Log: s.log, Slots: o.concurrency, Grace: o.grace,
 	})
 	if err != nil {
 		return err

@@ -177,6 +177,7 @@ func dialRedis(ctx context.Context, o options, env map[string]string) (*redis.Cl
 		return nil, &failure{err: errors.New("the Redis URL is not valid"), hint: "give redis://[user:password@]host:port[/db]", code: exitUsage}
 	}
 	opts.DialTimeout = connectTimeout
+	opts.ContextTimeoutEnabled = true // a call ends with its context
 	opts.PoolSize = max(10, o.concurrency/8)
 	rdb := redis.NewClient(opts)
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)

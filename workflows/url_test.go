@@ -305,3 +305,51 @@ func isCanceled(err error) bool {
 	var c *temporal.CanceledError
 	return errors.As(err, &c)
 }
+
+func TestACancelInAnOutageWaitsForRedisAndDoesNotSpin(t *testing.T) {
+	t.Parallel()
+	s := &script{}
+	env := setup(t, s, busy)
+	var settles int
+	env.OnActivity(workflows.ActivityFetch, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in workflows.FetchInput) (crawl.Outcome, error) {
+			if !in.Settle {
+				return busy(context.Background(), in)
+			}
+			if settles++; settles <= 5 {
+				return crawl.Outcome{}, errors.New("redis is away")
+			}
+			return crawl.Outcome{Class: crawl.Canceled}, nil
+		})
+	var timers []time.Duration
+	env.SetOnTimerScheduledListener(func(_ string, d time.Duration) { timers = append(timers, d) })
+	env.RegisterDelayedCallback(env.CancelWorkflow, time.Minute)
+	env.ExecuteWorkflow(workflows.URL, input())
+	if err := env.GetWorkflowError(); !isCanceled(err) {
+		t.Fatalf("closed with %v, want canceled", err)
+	}
+	if settles != 6 || len(timers) != 6 { // the six hours, then one for each failure
+		t.Errorf("%d settles, timers %v", settles, timers)
+	}
+}
+
+func TestAnUnsafeRequestGoesOnWhereItsRedirectLed(t *testing.T) {
+	t.Parallel()
+	s := &script{}
+	led := is(crawl.Outcome{
+		Class: crawl.Deferred, Why: crawl.WaitRedirect, WaitMS: 3000, Held: true, Requests: 1,
+		NextURL: "https://example.net/done", NextMethod: "GET", Hops: 1,
+	})
+	env := setup(t, s, led, busy, page)
+	in := input()
+	in.Task.Method = "POST"
+	env.ExecuteWorkflow(workflows.URL, in)
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.fetches[1:] {
+		if f.NextURL != "https://example.net/done" || f.NextMethod != "GET" || f.Trail != s.fetches[0].LeaseID {
+			t.Errorf("pass %d goes on with %q %q, trail %q", f.Pass, f.NextMethod, f.NextURL, f.Trail)
+		}
+	}
+}

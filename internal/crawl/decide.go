@@ -45,7 +45,7 @@ func (r *ruling) decide() Decision {
 		r.l.Pauses = 0
 	}
 	if r.o.Exchanged() {
-		r.l.ProxyWaited = 0
+		r.l.ProxyWaited, r.l.RobotsWaited = 0, 0
 	}
 	switch r.o.Class {
 	case OK:
@@ -170,6 +170,11 @@ func (r *ruling) deferred() Decision {
 		return Decision{Action: Retry, Delay: d, Why: r.o.Why, Summary: "campaign is paused"}
 	case WaitGeneration, WaitSuperseded:
 		return Decision{Action: Retry, Delay: max(r.o.Wait(), time.Second), Why: r.o.Why, Summary: summaryOf(r.o.Why)}
+	case WaitRobots:
+		r.l.RobotsWaited += r.o.Wait()
+		if r.l.RobotsWaited > r.policy.MaxRobotsWait {
+			return Decision{Action: Fail, Reason: ReasonRobotsUnreachable}
+		}
 	case WaitNoProxy, WaitProxyBusy:
 		if r.o.Why == WaitNoProxy && r.l.Denied > 0 {
 			return Decision{Action: Fail, Reason: ReasonProxyAuth}

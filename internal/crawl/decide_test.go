@@ -51,6 +51,8 @@ func TestDecideByClass(t *testing.T) {
 		"too large":                             {get, crawl.Ledgers{}, crawl.Outcome{Class: crawl.TooLarge, Reason: crawl.ReasonTooLarge}, crawl.Fail, crawl.ReasonTooLarge},
 		"robots":                                {get, crawl.Ledgers{}, crawl.Outcome{Class: crawl.RobotsDenied}, crawl.Fail, crawl.ReasonRobotsDenied},
 		"no proxy for an hour":                  {get, crawl.Ledgers{ProxyWaited: time.Hour}, deferred(crawl.WaitProxyBusy, time.Second), crawl.Fail, crawl.ReasonNoProxy},
+		"robots.txt out of reach is waited for": {get, crawl.Ledgers{RobotsWaited: 50 * time.Minute}, deferred(crawl.WaitRobots, 5*time.Minute), crawl.Retry, ""},
+		"but not for ever":                      {get, crawl.Ledgers{RobotsWaited: time.Hour}, deferred(crawl.WaitRobots, 5*time.Minute), crawl.Fail, crawl.ReasonRobotsUnreachable},
 		"Redis away spends nothing, ever":       {get, crawl.Ledgers{Waited: 168 * time.Hour, Infra: 99}, deferred(crawl.WaitRedis, 0), crawl.Retry, ""},
 		"a pause spends nothing, ever":          {get, crawl.Ledgers{Waited: 168 * time.Hour, Pauses: 99}, deferred(crawl.WaitPaused, 0), crawl.Retry, ""},
 		"canceled":                              {get, crawl.Ledgers{}, crawl.Outcome{Class: crawl.Canceled}, crawl.Stopped, ""},

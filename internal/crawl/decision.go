@@ -61,6 +61,8 @@ type Ledgers struct {
 	// last one was had.
 	Waited      time.Duration `json:"waited,omitempty"`
 	ProxyWaited time.Duration `json:"proxy_waited,omitempty"`
+	// RobotsWaited is the sum of the waits for robots.txt since the last exchange.
+	RobotsWaited time.Duration `json:"robots_waited,omitempty"`
 	// Deferrals counts the passes that were deferred, Infra the passes in a row
 	// that Redis or the store failed, Pauses those in a row that found the
 	// campaign paused.

@@ -74,6 +74,7 @@ const (
 	ReasonTerminated         Reason = "terminated"
 	ReasonTimedOut           Reason = "timed_out"
 	ReasonSkippedCanceled    Reason = "campaign_canceled"
+	ReasonRobotsUnreachable  Reason = "robots_unreachable"
 	ReasonCrawlDelayTooLong  Reason = "crawl_delay_too_long"
 )
 

@@ -21,6 +21,9 @@ type Policy struct {
 	MaxWait time.Duration `json:"max_wait,omitempty"`
 	// MaxProxyWait is how long a URL waits for a proxy at a stretch. Default 1 h.
 	MaxProxyWait time.Duration `json:"max_proxy_wait,omitempty"`
+	// MaxRobotsWait is how long a URL waits for a robots.txt that cannot be reached.
+	// Default 1 h.
+	MaxRobotsWait time.Duration `json:"max_robots_wait,omitempty"`
 	// RetryBlocked allows this many further proxies after a block. Default 0.
 	RetryBlocked int `json:"retry_blocked,omitempty"`
 	// UnsafeMethods repeats POST and PATCH after ambiguous faults too. Default false.
@@ -47,5 +50,6 @@ func (p Policy) WithDefaults() Policy {
 	dur(&p.MaxRetryAfter, 24*time.Hour)
 	dur(&p.MaxWait, 168*time.Hour)
 	dur(&p.MaxProxyWait, time.Hour)
+	dur(&p.MaxRobotsWait, time.Hour)
 	return p
 }

@@ -52,6 +52,7 @@ func (s *stack) ended(run frontier.RunInfo, n int64) {
 // TestWorkersKilledInMidFetchLoseNothing kills one of two workers again and
 // again, at moments that a seed draws.
 func TestWorkersKilledInMidFetchLoseNothing(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	const n, took, seed = 240, 300 * time.Millisecond, 41
 	s := newStack(t, 4*time.Minute)
@@ -92,6 +93,7 @@ func TestWorkersKilledInMidFetchLoseNothing(t *testing.T) {
 // TestAWorkerThatIsToldToStopHandsOn: SIGTERM in the middle of fetches that last
 // longer than its grace.
 func TestAWorkerThatIsToldToStopHandsOn(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	const n, grace = 24, 9 * time.Second
 	s := newStack(t, 4*time.Minute)
@@ -138,6 +140,7 @@ func TestAWorkerThatIsToldToStopHandsOn(t *testing.T) {
 // TestEverythingKilledAtOnceGoesOn: services and workers die together, and start
 // again on the same directory.
 func TestEverythingKilledAtOnceGoesOn(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	const n, took = 160, 200 * time.Millisecond
 	s := newStack(t, 4*time.Minute)
@@ -184,10 +187,8 @@ func TestEverythingKilledAtOnceGoesOn(t *testing.T) {
 // TestATerminatedURLIsBuriedAndItsLeaseComesBack: terminating runs no code of
 // ours, so the sweeper ends the URL and the reaper takes the lease.
 func TestATerminatedURLIsBuriedAndItsLeaseComesBack(t *testing.T) {
+	inFull(t)
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it waits for a lease to expire and for the sweeper")
-	}
 	s := newStack(t, 4*time.Minute)
 	s.proxies(2, 4)
 	site := s.site(lab.SiteOptions{})

@@ -34,3 +34,12 @@ func run(m *testing.M) int {
 	}
 	return m.Run()
 }
+
+// inFull skips a test that takes long by its nature unless HOLDFAST_TEST_FULL=1,
+// as .ci/run sets it: `go test ./...` has the others.
+func inFull(t *testing.T) {
+	t.Helper()
+	if os.Getenv("HOLDFAST_TEST_FULL") != "1" {
+		t.Skip("runs with HOLDFAST_TEST_FULL=1")
+	}
+}

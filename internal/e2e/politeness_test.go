@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 // n-1 requests at host concurrency n, over two workers. A policy of one attempt
 // shows that the waits spend none.
 func TestARetryAfterClosesTheHostForEveryURL(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	const urls, closing, shut = 120, 40, 5 * time.Second
 	s := newStack(t, 3*time.Minute)
@@ -79,14 +79,11 @@ func (s *stack) of(t *testing.T) *stack {
 }
 
 // TestAClosedHostIsNoHerd holds how often a URL is deferred: a wait is a
-// reservation, and what cannot run soon stays in the frontier. With
-// HOLDFAST_TEST_FULL=1 in full size: 1,000 URLs and a Retry-After of 30 s.
+// reservation, and what cannot run soon stays in the frontier.
 func TestAClosedHostIsNoHerd(t *testing.T) {
+	inFull(t)
 	t.Parallel()
-	urls, shut, delay := 400, 12*time.Second, 100*time.Millisecond
-	if os.Getenv("HOLDFAST_TEST_FULL") == "1" {
-		urls, shut = 1000, 30*time.Second
-	}
+	urls, shut, delay := 1000, 30*time.Second, 100*time.Millisecond
 	ideal := time.Duration(urls)*delay + shut
 	s := newStack(t, 2*time.Minute+2*ideal)
 	s.worker("w1")

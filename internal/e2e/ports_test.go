@@ -9,6 +9,7 @@ import (
 // TestStacksThatStartAtOnceTakeDifferentPorts starts some as users do in two
 // terminals: the usual ports go to one of them, none takes another's.
 func TestStacksThatStartAtOnceTakeDifferentPorts(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	const n = 3
 	var (

@@ -38,6 +38,7 @@ func canaries() []string {
 // them wrong and its proxy shouting it back, and looks into everything that is
 // written: databases, logs, results, what the commands say.
 func TestAPasswordIsNowhereButInRedis(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	s := newStack(t, 4*time.Minute)
 	w := s.worker("w1", "--log-level", "debug")
@@ -95,10 +96,23 @@ func TestAPasswordIsNowhereButInRedis(t *testing.T) {
 	}
 	for _, format := range []string{"table", "json"} {
 		for _, args := range [][]string{
-			{"proxies", "list"}, {"proxies", "show", "p01"}, {"proxies", "show", "p02"}, {"proxies", "show", "p03"}, {"proxies", "show", "p04"},
-			{"proxies", "leases"}, {"proxies", "export"}, {"campaign", "status", "canary"}, {"campaign", "list"}, {"failures", "list", "canary"}, {"failures", "list", "tunnels"}, {"results", "export", "tunnels", "--failures"},
-			{"explain", site.URL("/ok/0")}, {"explain", tls.URL("/ok/0")}, {"explain", site.URL("/echo")},
-			{"results", "export", "canary"}, {"results", "show", "canary", site.URL("/echo")}, {"doctor"},
+			{"proxies", "list"},
+			{"proxies", "show", "p01"},
+			{"proxies", "show", "p02"},
+			{"proxies", "show", "p03"},
+			{"proxies", "show", "p04"},
+			{"proxies", "leases"},
+			{"campaign", "status", "canary"},
+			{"campaign", "list"},
+			{"failures", "list", "canary"},
+			{"failures", "list", "tunnels"},
+			{"results", "tail", "tunnels", "--failures"},
+			{"explain", site.URL("/ok/0")},
+			{"explain", tls.URL("/ok/0")},
+			{"explain", site.URL("/echo")},
+			{"results", "tail", "canary"},
+			{"results", "show", "canary", site.URL("/echo")},
+			{"doctor"},
 		} {
 			say(-1, append(args, "--output", format)...)
 		}

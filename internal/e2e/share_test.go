@@ -17,6 +17,7 @@ import (
 // TestThreeWorkersShareACampaign holds that a campaign is not run by the worker
 // that happens to feed it: each of three runs 20 to 50 % of it.
 func TestThreeWorkersShareACampaign(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	const urls = 600
 	s := newStack(t, 3*time.Minute)

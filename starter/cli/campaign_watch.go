@@ -62,12 +62,25 @@ func (s *session) watchToEnd(ctx context.Context, run string) error {
 	return s.summary(ctx, last)
 }
 
+// closeSoon is how long closing the results may take without a word.
+const closeSoon = 5 * time.Second
+
 // awaitClose returns when the run's workflow has closed. The frontier says that
 // every URL has ended; only then does the workflow clean the record files of what
 // killed workers left in them, and whoever stops the services earlier keeps that.
 func (s *session) awaitClose(ctx context.Context, run string) error {
-	// How it closed is not asked: the frontier has told how the run ended.
-	_ = s.temporal.GetWorkflow(ctx, run, "").Get(ctx, nil)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		// How it closed is not asked: the frontier has told how the run ended.
+		_ = s.temporal.GetWorkflow(ctx, run, "").Get(ctx, nil)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeSoon):
+		s.app.note("every URL of %s has ended; waiting for a worker to close its results", run)
+		<-closed
+	}
 	if ctx.Err() != nil {
 		return interrupted(s.app.command("campaign watch "+run), "the results of %s are closed by themselves", run)
 	}

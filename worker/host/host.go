@@ -170,18 +170,23 @@ func (h *Host) build() []worker.Worker {
 	return workers
 }
 
-func (h *Host) options(s service) worker.Options {
-	o := worker.Options{
-		Identity:                                h.cfg.Worker,
-		MaxConcurrentWorkflowTaskExecutionSize:  h.cfg.Slots,
-		MaxConcurrentLocalActivityExecutionSize: h.cfg.Slots,
-		MaxConcurrentActivityExecutionSize:      h.cfg.Slots,
-		WorkerStopTimeout:                       h.cfg.Grace,
-		DisableWorkflowWorker:                   len(s.workflows) == 0,
+// WorkerOptions are those of the worker that takes URLs, but for its grace.
+func WorkerOptions(identity string, slots int) worker.Options {
+	return worker.Options{
+		Identity:                                identity,
+		MaxConcurrentWorkflowTaskExecutionSize:  slots,
+		MaxConcurrentLocalActivityExecutionSize: slots,
+		MaxConcurrentActivityExecutionSize:      slots,
 		// The detector's second is short for a machine with noisy neighbours.
 		DeadlockDetectionTimeout: 10 * time.Second,
-		OnFatalError:             h.fail,
 	}
+}
+
+func (h *Host) options(s service) worker.Options {
+	o := WorkerOptions(h.cfg.Worker, h.cfg.Slots)
+	o.WorkerStopTimeout = h.cfg.Grace
+	o.DisableWorkflowWorker = len(s.workflows) == 0
+	o.OnFatalError = h.fail
 	if s.queue == workflows.ControlQueue {
 		// A feeder's heartbeats have to reach the server well within their timeout.
 		o.MaxHeartbeatThrottleInterval = 3 * time.Second
