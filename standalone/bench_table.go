@@ -31,6 +31,7 @@ func benchTable(r *bench.Report) string {
 	}
 	row("URLs/s", "%.1f", func(m bench.Measure) any { return m.PerSec })
 	row("CPU, ms", "%.2f", func(m bench.Measure) any { return m.CPUMS })
+	row("of it the collector, ms", "%.2f", func(m bench.Measure) any { return m.GCCPUMS })
 	if r.Redis != "embedded" {
 		row("Redis' own CPU, ms", "%.2f", func(m bench.Measure) any { return m.RedisCPUMS })
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
@@ -19,6 +20,7 @@ import (
 
 func main() {
 	redis.SetLogger(noLog{})
+	collectLess()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first Ctrl-C drains, the second one ends the process at once.
 	context.AfterFunc(ctx, stop)
@@ -42,6 +44,15 @@ func run(ctx context.Context, args []string, env cli.Env) int {
 	root.AddCommand(p.upCommand(), p.crawlCommand(), p.demoCommand(), p.benchCommand(), benchServeCommand(p))
 	p.root = root
 	return cli.Execute(ctx, root, args, p.env)
+}
+
+// collectLess halves what the collector costs, for some memory: the embedded Redis
+// makes a Lua machine for each script, the server's caches are what is marked each
+// time. GOGC, where it is set, holds. docs/performance.md has the numbers.
+func collectLess() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200)
+	}
 }
 
 // noLog keeps go-redis from writing to standard error: what it has to say comes

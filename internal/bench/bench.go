@@ -134,6 +134,7 @@ func (b *Bench) measure(ctx context.Context, name string, round int, s shape) (_
 	if err != nil {
 		return Measure{}, err
 	}
+	runtime.GC() // what one leaves is its own to collect, and the runtime's account is drawn up
 	after, err := b.usage(ctx)
 	if err != nil {
 		return Measure{}, err

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Calls counts what one Redis client asks. Its zero value is ready; Client makes
+// Calls counts what one Redis client asks, its connections' handshakes in bytes only. Its zero value is ready; Client makes
 // the client.
 type Calls struct {
 	commands, trips, sent, received atomic.Int64
@@ -57,16 +57,24 @@ func (h *callsHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h *callsHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		h.commands.Add(1)
-		h.trips.Add(1)
+		h.count(cmd)
 		return next(ctx, cmd)
 	}
 }
 
 func (h *callsHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		h.commands.Add(int64(len(cmds)))
-		h.trips.Add(1)
+		h.count(cmds...)
 		return next(ctx, cmds)
 	}
+}
+
+// count counts a round trip, but for a connection's handshake.
+func (h *callsHook) count(cmds ...redis.Cmder) {
+	switch cmds[0].Name() {
+	case "hello", "auth", "client", "select":
+		return
+	}
+	h.commands.Add(int64(len(cmds)))
+	h.trips.Add(1)
 }

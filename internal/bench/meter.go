@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"sync"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 // usage is what has been spent until a moment.
 type usage struct {
 	cpu, redisCPU, labCPU          time.Duration
+	gcCPU                          float64 // seconds, up to the last cycle
 	allocs, allocated              uint64
 	commands, trips, sent, receive int64
 }
@@ -38,6 +40,9 @@ func (b *Bench) usage(ctx context.Context) (usage, error) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	u.allocs, u.allocated = m.Mallocs, m.TotalAlloc
+	gc := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
+	metrics.Read(gc)
+	u.gcCPU = gc[0].Value.Float64()
 	c := b.at.Calls
 	u.commands, u.trips, u.sent, u.receive = c.commands.Load(), c.trips.Load(), c.sent.Load(), c.received.Load()
 	return u, nil

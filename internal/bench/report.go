@@ -33,6 +33,8 @@ type Measure struct {
 	PerSec  float64 `json:"urls_per_second"`
 	// CPUMS is the CPU time of this process: the worker, and what is embedded.
 	CPUMS float64 `json:"cpu_ms"`
+	// GCCPUMS is what of it the collector took, by the runtime's own estimate.
+	GCCPUMS float64 `json:"gc_cpu_ms"`
 	// RedisCPUMS is a real Redis' own, by its INFO; LabCPUMS that of the site and
 	// the proxies, which is nobody's cost and takes from the same cores.
 	RedisCPUMS float64 `json:"redis_cpu_ms"`
@@ -81,7 +83,7 @@ func newMeasure(shape string, round, n int, took time.Duration, a, b usage, p *p
 	return Measure{
 		Shape: shape, Round: round, Seconds: took.Seconds(), PerSec: float64(n) / took.Seconds(),
 		CPUMS: ms(b.cpu - a.cpu), RedisCPUMS: ms(b.redisCPU - a.redisCPU), LabCPUMS: ms(b.labCPU - a.labCPU),
-		Events: h.events, HistoryBytes: h.bytes, Eager: h.eager,
+		GCCPUMS: per(1000 * (b.gcCPU - a.gcCPU)), Events: h.events, HistoryBytes: h.bytes, Eager: h.eager,
 		RedisCalls: per(float64(b.commands - a.commands)), RedisTrips: per(float64(b.trips - a.trips)),
 		RedisBytes: per(float64(b.sent + b.receive - a.sent - a.receive)),
 		Allocs:     per(float64(b.allocs - a.allocs)), AllocBytes: per(float64(b.allocated - a.allocated)),
@@ -96,7 +98,7 @@ func (m Measure) String() string {
 // fields are the numbers of a Measure that have a median.
 func (m *Measure) fields() []*float64 {
 	return []*float64{
-		&m.Seconds, &m.PerSec, &m.CPUMS, &m.RedisCPUMS, &m.LabCPUMS, &m.Events, &m.HistoryBytes, &m.Eager,
+		&m.Seconds, &m.PerSec, &m.CPUMS, &m.GCCPUMS, &m.RedisCPUMS, &m.LabCPUMS, &m.Events, &m.HistoryBytes, &m.Eager,
 		&m.RedisCalls, &m.RedisTrips, &m.RedisBytes, &m.Allocs, &m.AllocBytes,
 	}
 }

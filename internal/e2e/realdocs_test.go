@@ -24,8 +24,9 @@ import (
 
 // Databases of the Redis that HOLDFAST_TEST_REDIS names which these tests empty.
 const (
-	docsDB = 11
-	demoDB = 12
+	docsDB  = 11
+	demoDB  = 12
+	benchDB = 13
 )
 
 // TestRealDocsComeOutByteForByte crawls documentation that nobody here wrote,
