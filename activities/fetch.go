@@ -247,7 +247,11 @@ func (p *pass) limits() proxypool.HostLimits {
 
 func (p *pass) selector() proxypool.Selector {
 	s := p.campaign.Spec.Proxies
-	return proxypool.Selector{Direct: s.Direct, Tags: s.Tags, Region: s.Region, Avoid: p.in.Avoid}
+	sel := proxypool.Selector{Direct: s.Direct, Tags: s.Tags, Region: s.Region, MaxTier: s.MaxTier, Avoid: p.in.Avoid}
+	if s.Session == "host" && !s.Direct {
+		sel.Session = p.in.Task.RunName() + "/h/" + p.in.Task.Host
+	}
+	return sel
 }
 
 func (p *pass) targetURL() string {

@@ -344,3 +344,36 @@ func TestFetchesThatWaitForARunFailTogether(t *testing.T) {
 		t.Errorf("20 fetches failed one after the other, in %v", took)
 	}
 }
+
+func TestAHostsSessionKeepsToOneProxy(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		srv := w.server(func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "page") })
+		var lines strings.Builder
+		for range 6 {
+			p, err := lab.NewProxy(lab.ProxyOptions{})
+			must(t, err)
+			t.Cleanup(func() { _ = p.Close() })
+			lines.WriteString(p.ListLine() + "\n")
+		}
+		entries, err := proxypool.ParseList(strings.NewReader(lines.String()), "proxies", proxypool.ImportOptions{})
+		must(t, err)
+		_, err = w.pool.Import(t.Context(), entries, proxypool.ImportOptions{MaxConcurrency: 5})
+		must(t, err)
+		w.spec.Proxies = crawl.ProxySpec{Session: "host"}
+		var requests []crawl.Request
+		for _, path := range []string{"/1", "/2", "/3", "/4", "/5"} {
+			requests = append(requests, crawl.Request{URL: srv.URL + path})
+		}
+		seen := map[string]int{}
+		a := w.process("a")
+		for _, task := range w.start(requests...) {
+			out := <-background(a, input(task, 1))
+			must(t, out.err)
+			seen[out.out.Proxy]++
+		}
+		if len(seen) != 1 || seen[""] > 0 {
+			t.Errorf("five URLs of a host went through %v; want one proxy", seen)
+		}
+	})
+}

@@ -102,7 +102,7 @@ func (f *feeder) task(c frontier.Claim) crawl.Task {
 }
 
 func (f *feeder) selector() proxypool.Selector {
-	return proxypool.Selector{Tags: f.spec.Proxies.Tags, Region: f.spec.Proxies.Region}
+	return proxypool.Selector{Tags: f.spec.Proxies.Tags, Region: f.spec.Proxies.Region, MaxTier: f.spec.Proxies.MaxTier}
 }
 
 // startsEagerly reports whether a workflow's first task should run here. Alone on

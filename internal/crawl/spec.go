@@ -42,7 +42,9 @@ type ProxySpec struct {
 	Direct bool     `json:"direct,omitempty"`
 	Tags   []string `json:"tags,omitempty"`
 	Region string   `json:"region,omitempty"`
-	// Session is "", "host" or "key": pins a family of URLs to one proxy.
+	// MaxTier is the dearest cost tier to use, 0 to 9. Default 0: the cheapest.
+	MaxTier int `json:"max_tier,omitempty"`
+	// Session is "" or "host": a host's URLs keep to one proxy while it lasts.
 	Session string `json:"session,omitempty"`
 }
 

@@ -30,7 +30,7 @@ func TestExplainTellsEveryAttemptWithoutAWorker(t *testing.T) {
 		s.ok(err)
 		return p.Failures > 0
 	})
-	s.proxies(2, 4)
+	s.proxies(4, 4) // always one that the URL has not used: the dead one is not asked again
 	if c := s.finished(run); c.Completed != 1 {
 		t.Fatalf("counts %+v", c)
 	}

@@ -32,7 +32,7 @@ func usable(p proxypool.Info, sel proxypool.Selector, now time.Time) bool {
 		return false
 	case !p.Expires.IsZero() && !p.Expires.After(now):
 		return false
-	case sel.Region != "" && p.Region != sel.Region:
+	case sel.Region != "" && p.Region != sel.Region, p.Tier > sel.MaxTier:
 		return false
 	}
 	for _, t := range sel.Tags {

@@ -30,6 +30,9 @@ func (a *App) proxiesImportCommand() *cobra.Command {
 			if o.MaxConcurrency < 1 || o.MinReuse < 0 {
 				return usage("leave the flag out for the default", "--max-concurrency must be at least 1, --min-reuse not negative")
 			}
+			if o.Tier < 0 || o.Tier > proxypool.MaxTier {
+				return usage(helpHint(cmd), "--tier is %d; it can be 0 to %d", o.Tier, proxypool.MaxTier)
+			}
 			entries, err := a.readProxies(given[0], o)
 			if err != nil {
 				return err
@@ -48,6 +51,7 @@ func (a *App) proxiesImportCommand() *cobra.Command {
 	fs.StringArrayVar(&o.Tags, "tag", nil, "tag of all of them (repeatable)")
 	fs.StringVar(&o.Region, "region", "", "region of all of them: de")
 	fs.StringVar(&o.Scheme, "scheme", "http", "scheme of lines that name none")
+	fs.IntVar(&o.Tier, "tier", 0, "cost tier of all of them, 0 (cheapest) to 9")
 	fs.IntVar(&o.MaxConcurrency, "max-concurrency", 1, "leases of a proxy at once")
 	fs.DurationVar(&o.MinReuse, "min-reuse", 0*time.Second, "time between two uses of a proxy")
 	fs.BoolVar(&o.DryRun, "dry-run", false, "say what would be done and change nothing")

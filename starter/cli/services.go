@@ -120,5 +120,5 @@ func (s *session) findURL(ctx context.Context, name, id, url string) (frontier.R
 
 // selector is a campaign's choice of proxies as the pool reads it.
 func selector(p crawl.ProxySpec) proxypool.Selector {
-	return proxypool.Selector{Direct: p.Direct, Tags: p.Tags, Region: p.Region}
+	return proxypool.Selector{Direct: p.Direct, Tags: p.Tags, Region: p.Region, MaxTier: p.MaxTier}
 }

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/internal/crawl"
 	"holdfast/internal/frontier"
+	"holdfast/proxypool"
 )
 
 // specFlags are the flags from which a campaign's spec is built.
@@ -26,6 +27,8 @@ type specFlags struct {
 	direct       bool
 	tags         []string
 	region       string
+	maxTier      int
+	session      string
 	allowPrivate bool
 }
 
@@ -43,6 +46,8 @@ func (s *specFlags) register(cmd *cobra.Command) {
 	fs.BoolVar(&s.direct, "direct", false, "ask from the workers' own address, without proxies")
 	fs.StringArrayVar(&s.tags, "tag", nil, "use proxies with this tag only (repeatable)")
 	fs.StringVar(&s.region, "region", "", "use proxies of this region only")
+	fs.IntVar(&s.maxTier, "max-tier", 0, "dearest cost tier of proxies to use, 0 to 9; cheaper ones come first")
+	fs.StringVar(&s.session, "session", "", "host: ask each host through one proxy while it lasts")
 	fs.BoolVar(&s.allowPrivate, "allow-private", false, "let targets be loopback and private addresses (set by itself where every URL is on loopback)")
 }
 
@@ -70,6 +75,12 @@ func (s *specFlags) spec(cmd *cobra.Command, name, contact string) (crawl.Spec, 
 		return crawl.Spec{}, usage(helpHint(cmd), "--delay is %s; it cannot be negative", s.delay)
 	case s.robots != "obey" && s.robots != "ignore":
 		return crawl.Spec{}, usage(helpHint(cmd), "--robots is %q; it can be obey or ignore", s.robots)
+	case s.maxTier < 0 || s.maxTier > proxypool.MaxTier:
+		return crawl.Spec{}, usage(helpHint(cmd), "--max-tier is %d; it can be 0 to %d", s.maxTier, proxypool.MaxTier)
+	case s.session != "" && s.session != "host":
+		return crawl.Spec{}, usage(helpHint(cmd), "--session is %q; it can be host", s.session)
+	case s.direct && (s.maxTier > 0 || s.session != ""):
+		return crawl.Spec{}, usage(helpHint(cmd), "--direct uses no proxy, --max-tier and --session choose some; give one of the two")
 	case s.direct && (len(s.tags) > 0 || s.region != ""):
 		return crawl.Spec{}, usage(helpHint(cmd), "--direct uses no proxy, --tag and --region choose some; give one of the two")
 	}
@@ -80,7 +91,7 @@ func (s *specFlags) spec(cmd *cobra.Command, name, contact string) (crawl.Spec, 
 	spec.Name, spec.Contact = name, contact
 	spec.Politeness.Delay, spec.Politeness.PerHost, spec.Politeness.Robots = s.delay, s.perHost, s.robots
 	spec.Concurrency = s.concurrency
-	spec.Proxies = crawl.ProxySpec{Direct: s.direct, Tags: s.tags, Region: s.region}
+	spec.Proxies = crawl.ProxySpec{Direct: s.direct, Tags: s.tags, Region: s.region, MaxTier: s.maxTier, Session: s.session}
 	// The policy of a task holds only what a campaign changed.
 	if d := (crawl.Policy{}).WithDefaults(); s.maxAttempts != d.MaxAttempts {
 		spec.Retry.MaxAttempts = s.maxAttempts
