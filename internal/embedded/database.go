@@ -60,6 +60,9 @@ func makeDatabase(path string) error {
 	if err := sqliteschema.SetupSchema(cfg); err != nil {
 		return fmt.Errorf("make database: %w", err)
 	}
+	if err := dropUnusedIndexes(cfg); err != nil {
+		return fmt.Errorf("make database: %w", err)
+	}
 	f, err := os.OpenFile(tmp, os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("make database: %w", err)

@@ -62,6 +62,10 @@ func TestAStackKeepsItsWorkOverACleanRestart(t *testing.T) {
 		if n := found(ctx, t, c, "HoldfastCampaign = 'docs' AND HoldfastHost = 'example.org:443'"); n != 1 {
 			t.Errorf("found %d", n)
 		}
+		// Columns whose index is dropped.
+		if n := found(ctx, t, c, "TaskQueue = '"+queue+"' AND HistoryLength > 3 AND HistorySizeBytes > 0 AND WorkflowId = 'first'"); n != 1 {
+			t.Errorf("found %d by a scan", n)
+		}
 	})
 	t.Run("an eager start brings the first task along", func(t *testing.T) {
 		r, err := c.WorkflowService().StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{
