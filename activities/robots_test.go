@@ -82,7 +82,9 @@ func TestTheCrawlDelayIsKeptAtTheSite(t *testing.T) {
 		if v.Path == "/robots.txt" {
 			continue // read before the delay was known
 		}
-		if gap := v.At.Sub(last); !last.IsZero() && gap < 950*time.Millisecond {
+		// Grants are a second apart, to the millisecond (proxypool tests that by an
+		// injected clock); what a busy machine adds on the way varies.
+		if gap := v.At.Sub(last); !last.IsZero() && gap < 600*time.Millisecond {
 			t.Errorf("%s came %v after the one before", v.Path, gap)
 		}
 		last = v.At
