@@ -34,6 +34,7 @@ func TestExplainTellsEveryAttemptWithoutAWorker(t *testing.T) {
 	if c := s.finished(run); c.Completed != 1 {
 		t.Fatalf("counts %+v", c)
 	}
+	s.ok(s.pool.Quarantine(s.ctx, "p01")) // it has cooled off by now, and would be tried again
 	waits := s.start(spec("asleep"), []string{sleeper})
 	s.until("the other URL waits", func() bool {
 		c, err := s.frontier.Counts(s.ctx, waits.Name())
