@@ -17,7 +17,6 @@ type Spec struct {
 	Proxies     ProxySpec  `json:"proxies"`
 	Retry       Policy     `json:"retry"`
 	Fetch       FetchSpec  `json:"fetch"`
-	Valid       ValidSpec  `json:"valid"`
 	Results     ResultSpec `json:"results"`
 	// AllowPrivate lets targets resolve to loopback and private addresses. It is
 	// set by the starter when every seed is on loopback or the user asked for it.
@@ -56,11 +55,6 @@ type FetchSpec struct {
 	MaxBody      int64             `json:"max_body,omitempty"`
 	MaxRedirects int               `json:"max_redirects,omitempty"`
 	Queue        string            `json:"queue,omitempty"`
-}
-
-// ValidSpec says what counts as a page.
-type ValidSpec struct {
-	MinBytes int64 `json:"min_bytes,omitempty"`
 }
 
 // ResultSpec says what is kept of a page.

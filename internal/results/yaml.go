@@ -18,7 +18,6 @@ type campaignFile struct {
 	Proxies     proxiesFile    `yaml:"proxies"`
 	Retry       retryFile      `yaml:"retry"`
 	Fetch       fetchFile      `yaml:"fetch"`
-	Valid       validFile      `yaml:"valid"`
 	Results     resultsFile    `yaml:"results"`
 }
 
@@ -38,6 +37,7 @@ type proxiesFile struct {
 	Use     string   `yaml:"use"`
 	Tags    []string `yaml:"tags,omitempty"`
 	Region  string   `yaml:"region,omitempty"`
+	MaxTier int      `yaml:"max_tier"`
 	Session string   `yaml:"session,omitempty"`
 	MaxWait string   `yaml:"max_wait"`
 }
@@ -65,10 +65,6 @@ type fetchFile struct {
 	MaxBody      string            `yaml:"max_body"`
 	MaxRedirects int               `yaml:"max_redirects"`
 	Queue        string            `yaml:"queue,omitempty"`
-}
-
-type validFile struct {
-	MinBytes int64 `yaml:"min_bytes"`
 }
 
 type resultsFile struct {
@@ -99,7 +95,7 @@ func campaignYAML(m RunMeta) ([]byte, error) {
 		Concurrency: s.Concurrency,
 		Proxies: proxiesFile{
 			Use: use, Tags: s.Proxies.Tags, Region: s.Proxies.Region,
-			Session: s.Proxies.Session, MaxWait: span(r.MaxProxyWait),
+			MaxTier: s.Proxies.MaxTier, Session: s.Proxies.Session, MaxWait: span(r.MaxProxyWait),
 		},
 		Retry: retryFile{
 			MaxAttempts: r.MaxAttempts, MaxProxyFaults: r.MaxProxyFaults, MaxThrottled: r.MaxThrottled,
@@ -111,7 +107,6 @@ func campaignYAML(m RunMeta) ([]byte, error) {
 			Method: method, Headers: s.Fetch.Headers, Timeout: span(s.Fetch.Timeout),
 			MaxBody: size(s.Fetch.MaxBody), MaxRedirects: s.Fetch.MaxRedirects, Queue: s.Fetch.Queue,
 		},
-		Valid:   validFile{MinBytes: s.Valid.MinBytes},
 		Results: resultsFile{Bodies: s.Results.Bodies, Headers: s.Results.Headers},
 	})
 }
