@@ -40,6 +40,9 @@ func run(ctx context.Context, args []string, env cli.Env) int {
 	p.app = cli.NewApp(p.env)
 	root := p.app.Root()
 	root.Short = "Scrape durably with everything in one process; start with: demo"
+	root.Example = "  " + p.env.Name + " demo\n" +
+		"  " + p.env.Name + " crawl --urls urls.txt --proxies proxies.txt --contact https://example.org/bot\n" +
+		"  " + p.env.Name + " up\n\nand while it is up, from a second terminal:\n" + root.Example
 	root.PersistentFlags().StringVar(&p.data, "data", p.lookup("HOLDFAST_DATA", "holdfast-data"), "data directory (HOLDFAST_DATA)")
 	root.AddCommand(p.upCommand(), p.crawlCommand(), p.demoCommand(), p.benchCommand(), benchServeCommand(p))
 	p.root = root
